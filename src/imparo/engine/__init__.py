@@ -1,0 +1,29 @@
+"""Where a block is computed: the few dense operations that everything uses.
+
+:class:`Engine` is the whole interface. NumPy and SciPy stand behind it today; a
+GPU or a cluster is another class with the same methods, and no caller changes.
+"""
+
+from imparo.engine.base import Array, Engine
+from imparo.engine.blocks import available_memory, parse_memory, row_blocks, rows_within
+from imparo.engine.jitter import factor_with_jitter
+from imparo.engine.numpy import NumpyEngine
+
+__all__ = [
+    "Array",
+    "Engine",
+    "NumpyEngine",
+    "available_memory",
+    "default_engine",
+    "factor_with_jitter",
+    "parse_memory",
+    "row_blocks",
+    "rows_within",
+]
+
+_NUMPY = NumpyEngine()
+
+
+def default_engine() -> Engine:
+    """Return the engine for arrays in main memory."""
+    return _NUMPY

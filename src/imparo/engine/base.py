@@ -1,0 +1,69 @@
+"""The interface between the street and the machine it runs on."""
+
+from types import ModuleType
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+
+
+class Engine(Protocol):
+    """Block evaluation and the five dense operations of the library.
+
+    Arrays are the engine's own (NumPy arrays for :class:`NumpyEngine`); ``xp`` is
+    the module with their element-wise functions (``exp``, ``sqrt``, …, each with
+    ``out=``), so that a kernel is written once for every engine. Symmetric results
+    are accumulated in the *upper* triangle only.
+    """
+
+    xp: ModuleType
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return zeros in the layout that the accumulating methods update in place."""
+
+    def inner(self, X: Any, Z: Any) -> Array:
+        """Return X Zᵀ, shape (n, m); X and Z may be sparse. Cost 2nmd."""
+
+    def squared_distances(self, X: Any, Z: Any, width: float = 1.0) -> Array:
+        """Return ‖x − z‖²/width², shape (n, m), free of cancellation. Cost 2nmd."""
+
+    def absolute_distances(self, X: Array, Z: Array, width: float = 1.0) -> Array:
+        """Return ‖x − z‖₁/width, shape (n, m). Cost 3nmd, not a matrix product."""
+
+    def product(self, A: Array, B: Array) -> Array:
+        """Return the matrix product A B in row-major order."""
+
+    def accumulate_gram(self, A: Array, block: Any) -> None:
+        """Add blockᵀ block to the upper triangle of A, in place. Cost b p²."""
+
+    def accumulate_product(self, C: Array, left: Any, right: Any) -> None:
+        """Add leftᵀ right to C, in place. Cost 2 b p q."""
+
+    def symmetrize(self, A: Array) -> None:
+        """Copy the upper triangle of A to the lower one, in place."""
+
+    def cholesky(self, A: Array, *, jitter: bool = True, overwrite: bool = False) -> Array:
+        """Return the upper R with RᵀR = A, reading the upper triangle of A. Cost p³/3.
+
+        With ``jitter``, the policy of :func:`imparo.engine.factor_with_jitter` is
+        applied; without it a failure is raised at once as
+        :class:`~imparo.errors.NotPositiveDefiniteError`.
+        """
+
+    def solve_triangular(self, R: Array, B: Array, *, transpose: bool = False) -> Array:
+        """Return R⁻¹B, or R⁻ᵀB with ``transpose``, for upper triangular R. Cost p²k."""
+
+    def eigh(self, A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
+        """Return eigenvalues, ascending, and orthonormal eigenvectors. Cost about 9p³."""
+
+    def pivoted_cholesky(self, A: Array, tolerance: float) -> tuple[Array, Array]:
+        """Return L (p × r, rows in the order of A) and the r pivots, A ≈ L Lᵀ.
+
+        Stops at the first r for which no diagonal entry of A − LLᵀ exceeds
+        ``tolerance``. Cost p²r at most.
+        """
+
+    def orthonormalize(self, L: Array) -> tuple[Array, Array]:
+        """Return Q with orthonormal columns and upper R, L = QR (Householder). Cost 4pr²."""

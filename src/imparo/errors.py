@@ -1,0 +1,34 @@
+"""Typed errors and warnings: one clear sentence each, and a type to catch.
+
+Every error that imparo raises for bad input is a ``ValueError`` or a
+``TypeError``, as scikit-learn's users expect; the types here name the failures
+that a program may want to handle.
+"""
+
+
+class NotPositiveDefiniteError(ValueError):
+    """A matrix that must be positive definite is not, even with jitter."""
+
+
+class DowndateError(NotPositiveDefiniteError):
+    """Removing these rows would leave a factor that is not positive definite."""
+
+
+class FileFormatError(ValueError):
+    """A model file is truncated, altered, newer than this imparo, or not one of ours."""
+
+
+class MemoryBudgetError(MemoryError, ValueError):
+    """The work cannot be done within the memory that the user gave."""
+
+
+class ImparoWarning(UserWarning):
+    """Base of all warnings of this library, so that they can be filtered together."""
+
+
+class JitterWarning(ImparoWarning):
+    """A matrix was shifted by a small multiple of the identity to factor it."""
+
+
+class PrecisionWarning(ImparoWarning):
+    """A parameter is below what the floating-point type can resolve."""

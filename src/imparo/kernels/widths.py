@@ -1,0 +1,123 @@
+"""Widths from the data: the "median" and "scale" heuristics, and a grid around one."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.metrics import pairwise_distances
+
+from imparo.engine import Array
+from imparo.kernels.base import Kernel, check_sigma
+
+_SAMPLE = 1000
+# Widths of "auto", as multiples of the median: a factor of 2 apart, a factor of 8 each way.
+_MULTIPLES = 2.0 ** np.arange(-3, 4)
+
+
+def median_width(
+    X: Any, distance: str = "euclidean", rng: np.random.RandomState | None = None
+) -> float:
+    """Return the median distance between two rows that differ, on at most 1000 rows.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    distance : {"euclidean", "cityblock"}
+    rng : RandomState, optional
+        Draws the rows where there are more than 1000.
+
+    Returns
+    -------
+    float
+        1 where no two rows differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.kernels import median_width
+    >>> median_width(np.array([[0.0], [1.0], [3.0]]))
+    2.0
+    """
+    n = X.shape[0]
+    if n > _SAMPLE:
+        rng = rng or np.random.RandomState(0)
+        X = X[rng.choice(n, _SAMPLE, replace=False)]
+    if sparse.issparse(X) and distance != "euclidean":
+        X = X.toarray()
+    D = pairwise_distances(X, metric=distance)[np.triu_indices(X.shape[0], 1)]
+    D = D[D > 0]
+    return float(np.median(D)) if len(D) else 1.0
+
+
+def scale_width(X: Any) -> float:
+    """Return √(d·v/2), v the variance of all entries of X: scikit-learn's ``"scale"``.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+
+    Returns
+    -------
+    float
+        1 where X is constant.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.kernels import scale_width
+    >>> scale_width(np.array([[0.0, 4.0], [4.0, 0.0]]))
+    2.0
+    """
+    if sparse.issparse(X):
+        variance = X.multiply(X).mean() - X.mean() ** 2
+    else:
+        variance = np.var(X, dtype=np.float64)
+    return float(np.sqrt(X.shape[1] * variance / 2)) if variance > 0 else 1.0
+
+
+def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Array:
+    """Return the widths that an estimator's ``sigma`` stands for on these rows.
+
+    Parameters
+    ----------
+    sigma : float, "median", "scale", "auto" or array-like
+        A width, a heuristic, a grid of seven widths around the median, or a grid.
+    kernel : Kernel
+        The kernel whose width it is; says which distance counts.
+    X : array or sparse matrix of shape (n, d)
+    rng : RandomState
+
+    Returns
+    -------
+    array of shape (n_widths,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.kernels import Gaussian, widths
+    >>> X = np.array([[0.0], [1.0], [3.0]])
+    >>> widths("median", Gaussian(), X, np.random.RandomState(0))
+    array([2.])
+    """
+    if isinstance(sigma, str):
+        if sigma == "scale":
+            return np.array([scale_width(X)])
+        if sigma in ("median", "auto"):
+            median = median_width(X, kernel.width_distance or "euclidean", rng)
+            return median * (_MULTIPLES if sigma == "auto" else np.ones(1))
+        raise ValueError(
+            f"sigma={sigma!r} is not known; give a number, a grid of numbers, 'median', "
+            "'scale' or 'auto'"
+        )
+    try:
+        grid = np.atleast_1d(np.asarray(sigma, dtype=np.float64))
+    except (TypeError, ValueError):
+        grid = np.empty(0)
+    if grid.ndim != 1 or grid.size == 0:
+        raise ValueError(
+            f"sigma={sigma!r} is not a width; give a positive number, a grid of them, "
+            "'median', 'scale' or 'auto'"
+        )
+    for value in grid:
+        check_sigma(float(value))
+    return grid

@@ -1,0 +1,283 @@
+"""One file format for every model: safetensors with a JSON header, never pickle.
+
+A file holds the arrays of the object as safetensors and one metadata entry,
+``imparo``, with JSON: the format's version, the library's, the object as a tree in
+which arrays are references, a SHA-256 of every array and of the header itself.
+Reading it builds only classes marked :func:`persistent` and runs no code of the file.
+"""
+
+import hashlib
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+import sklearn.model_selection
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save as save_tensors
+from scipy import sparse
+from sklearn.base import BaseEstimator
+from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
+
+from imparo.errors import FileFormatError
+
+FORMAT = 1
+_KEY = "imparo"
+_CLASSES: dict[str, type] = {}
+
+Class = TypeVar("Class", bound=type)
+
+
+def persistent(cls: Class) -> Class:
+    """Mark a class as one that model files may hold, under its own name."""
+    _CLASSES[cls.__name__] = cls
+    return cls
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Save a model, fitted or not, to one file.
+
+    The file is written beside its place and moved there when complete, so that a
+    power cut leaves the old file or the new one, never half of one.
+
+    Parameters
+    ----------
+    model : estimator, kernel, filter or path of this library
+    path : path-like
+        Usually ends in ``.imparo``; any name will do.
+
+    Raises
+    ------
+    TypeError
+        If the model holds something that cannot be saved without pickle, such as a
+        kernel given as a Python function.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib, imparo
+    >>> model = imparo.KernelRegressor(penalty=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder) / "model.imparo"
+    ...     imparo.save(model, file)
+    ...     same = imparo.load(file)
+    >>> bool((same.predict([[0.5]]) == model.predict([[0.5]])).all())
+    True
+    """
+    if type(model) is not _CLASSES.get(type(model).__name__):
+        raise TypeError(f"{type(model).__name__} is not an object of imparo that can be saved")
+    arrays: dict[str, np.ndarray] = {}
+    header = {
+        "format": FORMAT,
+        "version": _version(),
+        "class": type(model).__name__,
+        "object": _encode(model, arrays, type(model).__name__),
+        "arrays": {name: _digest(array) for name, array in arrays.items()},
+    }
+    text = json.dumps(header, allow_nan=False)
+    metadata = {_KEY: text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
+    _write_atomically(Path(path), save_tensors(arrays, metadata=metadata))
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Load what :func:`save` wrote, after checking that the file is whole.
+
+    Parameters
+    ----------
+    path : path-like
+
+    Returns
+    -------
+    object
+        Equal in every parameter and fitted attribute to what was saved.
+
+    Raises
+    ------
+    FileFormatError
+        If the file is truncated, altered, written by a newer imparo, or not ours.
+
+    Examples
+    --------
+    See :func:`save`.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    try:
+        with safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
+    except (SafetensorError, OSError, TypeError, ValueError) as error:
+        raise FileFormatError(
+            f"{path} is not a model file of imparo, or is incomplete ({error}); save it again"
+        ) from error
+    header = _checked_header(path, metadata)
+    for name, digest in header["arrays"].items():
+        if name not in arrays or _digest(arrays[name]) != digest:
+            raise FileFormatError(
+                f"{path} was altered or damaged: the array {name!r} does not match its "
+                "checksum; restore the file from a copy"
+            )
+    return _decode(header["object"], arrays, path)
+
+
+def _checked_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
+    if _KEY not in metadata:
+        raise FileFormatError(f"{path} is a safetensors file, but not a model of imparo")
+    text = metadata[_KEY]
+    if hashlib.sha256(text.encode()).hexdigest() != metadata.get("sha256"):
+        raise FileFormatError(
+            f"{path} was altered or damaged: its header does not match its checksum; "
+            "restore the file from a copy"
+        )
+    header: dict[str, Any] = json.loads(text)
+    if header["format"] > FORMAT:
+        raise FileFormatError(
+            f"{path} has format {header['format']}, written by imparo {header['version']}; "
+            f"this imparo reads formats up to {FORMAT}: upgrade it"
+        )
+    return header
+
+
+def _version() -> str:
+    from imparo import __version__
+
+    return __version__
+
+
+def _digest(array: np.ndarray) -> str:
+    text = f"{array.dtype.str}{array.shape}".encode()
+    return hashlib.sha256(text + np.ascontiguousarray(array).tobytes()).hexdigest()
+
+
+def _write_atomically(path: Path, content: bytes) -> None:
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(temporary, 0o666 & ~umask)
+        os.replace(temporary, path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+# Every tree node is JSON's own, or a dict with the one key that names its kind.
+
+
+def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return value if np.isfinite(value) else {"$float": repr(value)}
+    if isinstance(value, np.generic):
+        return {"$scalar": [value.dtype.str, _encode(value.item(), arrays, where)]}
+    if isinstance(value, np.ndarray):
+        return _encode_array(value, arrays, where)
+    if isinstance(value, np.dtype):
+        return {"$dtype": value.str}
+    if isinstance(value, type) and issubclass(value, np.generic):
+        return {"$scalartype": np.dtype(value).str}
+    if isinstance(value, list | tuple):
+        items = [_encode(v, arrays, f"{where}.{i}") for i, v in enumerate(value)]
+        return items if isinstance(value, list) else {"$tuple": items}
+    if isinstance(value, dict):
+        keys = [_encode(key, arrays, where) for key in value]
+        items = [_encode(v, arrays, f"{where}.{k}") for k, v in value.items()]
+        return {"$dict": [keys, items]}
+    if sparse.issparse(value):
+        value = sparse.csr_array(value)
+        parts = {k: getattr(value, k) for k in ("data", "indices", "indptr")}
+        parts["shape"] = [int(size) for size in value.shape]
+        return {"$csr": _encode(parts, arrays, where)}
+    if isinstance(value, np.random.RandomState):
+        return {"$randomstate": _encode(value.get_state(legacy=True), arrays, where)}
+    if isinstance(value, BaseCrossValidator | BaseShuffleSplit) and (
+        getattr(sklearn.model_selection, type(value).__name__, None) is type(value)
+    ):
+        state = _encode(vars(value), arrays, where)
+        return {"$splitter": [type(value).__name__, state]}
+    if type(value) is _CLASSES.get(type(value).__name__):
+        state = {k: v for k, v in vars(value).items() if k != "_sklearn_version"}
+        return {"$object": [type(value).__name__, _encode(state, arrays, where)]}
+    raise TypeError(
+        f"{where} is {value!r}, which cannot be saved without pickle; use a named kernel "
+        "or an object of imparo in its place, or pickle the model"
+    )
+
+
+def _encode_array(value: np.ndarray, arrays: dict[str, np.ndarray], where: str) -> Any:
+    if value.dtype.kind in "OUS":
+        items = [_encode(item, arrays, where) for item in value.ravel().tolist()]
+        return {"$objects": [value.dtype.str, list(value.shape), items]}
+    name = where
+    while name in arrays:
+        name += "'"
+    # safetensors stores row-major, little-endian arrays.
+    native = value.dtype.newbyteorder("=")
+    arrays[name] = np.ascontiguousarray(value, native).reshape(value.shape)
+    return {"$array": [name, "F" if value.flags.f_contiguous else "C"]}
+
+
+def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
+    if isinstance(tree, list):
+        return [_decode(item, arrays, path) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    ((kind, content),) = tree.items()
+    if kind == "$array":
+        return np.array(arrays[content[0]], order=content[1])
+    if kind == "$float":
+        return float(content)
+    if kind == "$dtype":
+        return np.dtype(content)
+    if kind == "$scalartype":
+        return np.dtype(content).type
+    if kind == "$objects":
+        items = [_decode(item, arrays, path) for item in content[2]]
+        flat = np.empty(len(items), np.dtype(content[0]))
+        flat[:] = items
+        return flat.reshape(content[1])
+    if kind == "$scalar":
+        return np.dtype(content[0]).type(_decode(content[1], arrays, path))
+    if kind == "$dict":
+        keys, values = (_decode(part, arrays, path) for part in content)
+        return dict(zip(keys, values, strict=True))
+    inner = _decode(content, arrays, path)
+    if kind == "$tuple":
+        return tuple(inner)
+    if kind == "$csr":
+        data = (inner["data"], inner["indices"], inner["indptr"])
+        return sparse.csr_array(data, shape=tuple(inner["shape"]))
+    if kind == "$randomstate":
+        generator = np.random.RandomState()
+        generator.set_state(inner)
+        return generator
+    if kind == "$splitter":
+        return _restore(getattr(sklearn.model_selection, inner[0]), inner[1], path)
+    if kind == "$object" and inner[0] in _CLASSES:
+        return _restore(_CLASSES[inner[0]], inner[1], path)
+    raise FileFormatError(f"{path} holds {kind} {content!r:.60}, unknown to this imparo")
+
+
+def _restore(cls: type, state: dict[str, Any], path: Path) -> Any:
+    if issubclass(cls, BaseEstimator):
+        missing = set(cls._get_param_names()) - set(state)
+        if missing:
+            raise FileFormatError(
+                f"{path} has no parameter {', '.join(sorted(missing))} of {cls.__name__}; "
+                "it was written by another version: fit and save the model again"
+            )
+    restored = cls.__new__(cls)
+    restored.__dict__.update(state)
+    return restored
