@@ -1,2 +1,13 @@
-"""imparo: kernel machines that fit your budget and then keep learning."""
+"""imparo: kernel machines that fit your budget and then keep learning.
+
+*Ancora imparo*, "I am still learning". The way a row of data takes through the
+library, and where things live, is told in ``docs/architecture.md``.
+"""
+
+from imparo.estimators import KernelClassifier, KernelRegressor
+from imparo.paths import Path
+from imparo.persistence import load, save
+
 __version__ = "0.1.0"
+
+__all__ = ["KernelClassifier", "KernelRegressor", "Path", "__version__", "load", "save"]

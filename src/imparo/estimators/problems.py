@@ -1,0 +1,268 @@
+"""Exact problems: a block of rows in dual form (n × n) or primal form (d × d).
+
+Both give the same functions. With S the diagonal of the roots of the weights, u its
+unit vector and P = I − uuᵀ (or I without an intercept), the dual works on
+M = P S K S P and the right-hand side P S Y, the primal on ΦᵀΦ with Φ = P S X.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from imparo.engine import Array, default_engine, row_blocks, rows_within
+from imparo.errors import MemoryBudgetError
+from imparo.filters import Spectrum
+from imparo.kernels import Kernel, Linear, Precomputed
+from imparo.statistics import Statistics
+
+# Matrices of the size of K that are alive at once: K, a second one while a kernel is
+# evaluated or factored, two of working space for the eigendecomposition.
+_DUAL_COPIES = 4
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Validated rows: features, outputs as a matrix, weights without zeros."""
+
+    X: Any
+    Y: Array
+    weight: Array
+
+    def __len__(self) -> int:
+        return len(self.Y)
+
+    def take(self, rows: Array, kernel: Kernel) -> "Rows":
+        """Return a part of the rows (and of the columns, for a precomputed kernel)."""
+        X = self.X[rows]
+        if isinstance(kernel, Precomputed):
+            X = X[:, rows]
+        return Rows(X, self.Y[rows], self.weight[rows])
+
+    def held_out(self, rows: Array, fitted: Array, kernel: Kernel) -> Any:
+        """Return rows to evaluate a model on that was fitted to others."""
+        X = self.X[rows]
+        return X[:, fitted] if isinstance(kernel, Precomputed) else X
+
+
+def make_problem(rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> Any:
+    """Return the smaller of the two forms: d × d for a linear kernel with d < n."""
+    if isinstance(kernel, Linear) and rows.X.shape[1] < len(rows):
+        return Primal(rows, intercept, memory)
+    return Dual(rows, kernel, intercept, memory)
+
+
+class _Form:
+    """What the two forms share: weights, offset and the unit vector of the mean."""
+
+    def __init__(self, rows: Rows, intercept: bool) -> None:
+        self.rows = rows
+        self.Y, self.weight = rows.Y, rows.weight
+        self.total = float(rows.weight.sum(dtype=np.float64))
+        self.has_intercept = intercept
+        self.root = np.sqrt(rows.weight)[:, None]
+        self.offset = np.zeros(rows.Y.shape[1], rows.Y.dtype)
+        if intercept:
+            self.offset = (rows.weight @ rows.Y / self.total).astype(rows.Y.dtype)
+
+
+class Dual(_Form):
+    """The n × n form, for any kernel. Memory about 4n² numbers, cost n²d + 9n³."""
+
+    primal = False
+
+    def __init__(self, rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> None:
+        super().__init__(rows, intercept)
+        n, itemsize = len(rows), rows.Y.itemsize
+        if _DUAL_COPIES * n * n * itemsize > memory:
+            most = int(np.sqrt(memory / (_DUAL_COPIES * itemsize)))
+            raise MemoryBudgetError(
+                f"an exact fit of {n:,} rows needs {_DUAL_COPIES * n * n * itemsize:,} bytes "
+                f"and memory is {memory:,}; use at most {most:,} rows or raise memory"
+            )
+        self.kernel = kernel
+        self.memory = memory
+        K = kernel(rows.X)
+        if not np.isfinite(np.sum(K, dtype=np.float64)):
+            raise ValueError(
+                f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "
+                "instance with StandardScaler"
+            )
+        self.mean = np.zeros(n, K.dtype)
+        if (rows.weight != 1).any() or intercept:
+            if intercept:
+                self.mean = (K @ rows.weight / self.total).astype(K.dtype)
+            K *= self.root
+            K *= self.root.T
+        if intercept:
+            _take_out_direction(K, self.root / np.sqrt(self.total))
+        self.matrix = K
+        self.rhs = self.root * (rows.Y - self.offset)
+
+    @cached_property
+    def spectrum(self) -> Spectrum:
+        """The spectrum of the matrix, which is used up: it is not needed again."""
+        return Spectrum.of(self.matrix, overwrite=True)
+
+    @property
+    def values(self) -> Array:
+        """Eigenvalues of M."""
+        return self.spectrum.values
+
+    @property
+    def floor(self) -> float:
+        """Resolution of the eigenvalues."""
+        return self.spectrum.floor
+
+    @cached_property
+    def components(self) -> Array:
+        """Uᵀ P S Y."""
+        return default_engine().product(self.spectrum.vectors.T, self.rhs)
+
+    @cached_property
+    def leftover(self) -> Array:
+        """The part of the right-hand side in the null space, shape (n, T)."""
+        return self.rhs - default_engine().product(self.spectrum.vectors, self.components)
+
+    def training_rows(self) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows of U."""
+        U = self.spectrum.vectors
+        for rows in row_blocks(len(U), rows_within(4 * U.itemsize * U.shape[1], self.memory)):
+            yield rows, U[rows]
+
+    def features(self, X: Any) -> Array:
+        """Return K(X, training rows), or X itself for a linear kernel."""
+        return X if isinstance(self.kernel, Linear) else self.kernel(X, self.rows.X)
+
+    def fitted(self, solution: Array) -> Array:
+        """Return the predictions of a solution on the training rows, from M."""
+        return self.offset + default_engine().product(self.matrix, solution) / self.root
+
+    def evaluation(self, X: Any) -> tuple[Array, Array]:
+        """Return the components of new rows on the eigenvectors and the null part."""
+        product = default_engine().product
+        K = self.kernel(X, self.rows.X)
+        if self.has_intercept:
+            K -= self.mean
+        K *= self.root.T
+        return product(K, self.spectrum.vectors), product(K, self.leftover)
+
+    def solution_of_levels(self, G: Array, G_null: float) -> Array:
+        """Return U(g∘c) plus g(0) times what is in the null space."""
+        mixed = default_engine().product(self.spectrum.vectors, G[:, None] * self.components)
+        return mixed + G_null * self.leftover
+
+    def model(self, solution: Array) -> tuple[Array, Array]:
+        """Return α = Sβ, or the weights Xᵀα for a linear kernel, and the intercept."""
+        coef = self.root * solution
+        intercept = self.offset - self.mean @ coef
+        if isinstance(self.kernel, Linear):
+            coef = self.rows.X.T @ coef
+        return coef, intercept
+
+
+class Primal(_Form):
+    """The d × d form of the linear kernel. One pass over the rows, cost nd² + 9d³."""
+
+    primal = True
+
+    def __init__(self, rows: Rows, intercept: bool, memory: int) -> None:
+        super().__init__(rows, intercept)
+        n, d = rows.X.shape
+        self._block = rows_within(4 * max(d, 1) * rows.Y.itemsize, memory)
+        statistics = Statistics(d, rows.Y.shape[1], rows.Y.dtype)
+        for part in row_blocks(n, self._block):
+            statistics.add(rows.X[part], rows.Y[part], rows.weight[part])
+        self.mean = np.zeros(d, rows.Y.dtype)
+        self.matrix, self.rhs = statistics.A, statistics.b
+        if intercept:
+            self.mean = statistics.feature_sum / statistics.weight
+            self.matrix, self.rhs = statistics.centered()
+            default_engine().symmetrize(self.matrix)
+
+    @cached_property
+    def _basis(self) -> tuple[Array, Array, float]:
+        """Eigenvalues that are resolved, VΛ^{−1/2}, and the floor."""
+        spectrum = Spectrum.of(self.matrix)
+        kept = spectrum.values > spectrum.floor
+        values = spectrum.values[kept]
+        return values, spectrum.vectors[:, kept] / np.sqrt(values), spectrum.floor
+
+    @property
+    def values(self) -> Array:
+        """Eigenvalues of ΦᵀΦ."""
+        return self._basis[0]
+
+    @property
+    def floor(self) -> float:
+        """Resolution of the eigenvalues."""
+        return self._basis[2]
+
+    @cached_property
+    def components(self) -> Array:
+        """Λ^{−1/2}Vᵀ ΦᵀY, the same as UᵀY."""
+        return self._basis[1].T @ self.rhs
+
+    def training_rows(self) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of U = ΦVΛ^{−1/2}, computed anew at each pass."""
+        basis = self._basis[1]
+        center = self.mean @ basis
+        for part in row_blocks(len(self.rows), self._block):
+            yield part, self.root[part] * (self.rows.X[part] @ basis - center)
+
+    def features(self, X: Any) -> Any:
+        """Return the rows themselves."""
+        return X
+
+    def fitted(self, solution: Array) -> Array:
+        """Return the predictions of a solution on the training rows."""
+        coef, intercept = self.model(solution)
+        return np.asarray(self.rows.X @ coef) + intercept
+
+    def evaluation(self, X: Any) -> tuple[Array, Array]:
+        """Return the components of new rows; nothing of them is in the null space."""
+        values, basis, _ = self._basis
+        B = (X @ basis - self.mean @ basis) * values
+        return B, np.zeros((len(B), self.Y.shape[1]), B.dtype)
+
+    def solution_of_levels(self, G: Array, G_null: float) -> Array:
+        """Return V(gΛ^{1/2}c)."""
+        values, basis, _ = self._basis
+        return basis @ ((values * G)[:, None] * self.components)
+
+    def model(self, solution: Array) -> tuple[Array, Array]:
+        """Return the weights and the intercept."""
+        return solution, self.offset - self.mean @ solution
+
+
+def _take_out_direction(M: Array, u: Array) -> None:
+    """Make M = P M P with P = I − uuᵀ, in place, for symmetric M. Cost 6n²."""
+    v = M @ u
+    v -= 0.5 * float((u.T @ v)[0, 0]) * u
+    for rows in row_blocks(len(M), 256):
+        M[rows] -= u[rows] * v.T
+        M[rows] -= v[rows] * u.T
+
+
+def predict_in_blocks(
+    X: Any, kernel: Kernel, fitted: Any, coef: Array, intercept: Array, memory: int
+) -> Array:
+    """Return K(X, fitted)·coef + intercept, in blocks of rows within ``memory``.
+
+    ``fitted`` is None where ``coef`` are weights of the columns of X.
+    """
+    if fitted is None:
+        F = X @ coef
+        return np.asarray(F) + intercept
+    F = np.empty((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
+    if sparse.issparse(X):
+        X = X.tocsr()
+    per_row = 4 * coef.itemsize * max(1, coef.shape[0])
+    block = rows_within(per_row, memory, "the prediction of one row")
+    product = default_engine().product
+    for rows in row_blocks(X.shape[0], block):
+        F[rows] = product(kernel(X[rows], fitted), coef) + intercept
+    return F

@@ -1,0 +1,79 @@
+"""One point of a path on all rows, by the cheapest route that is exact there."""
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array, default_engine
+from imparo.errors import NotPositiveDefiniteError, PrecisionWarning
+from imparo.filters import Filter, Iterative, Tikhonov
+from imparo.filters.base import collect
+from imparo.selection import Problem, shrinkage
+
+
+@dataclass(frozen=True)
+class Solved:
+    """A model without the matrices that it came from."""
+
+    coef: Array
+    intercept: Array
+    primal: bool
+
+
+def solve(problem: Problem, filter: Filter, value: Any) -> Solved:
+    """Return the model at one value of the filter's parameter, using the problem up.
+
+    Iterative filters iterate; Tikhonov takes one Cholesky factor, a tenth of the cost
+    of a spectrum, unless the penalty is too small for it.
+    """
+    if isinstance(filter, Iterative):
+        steps = filter.iterates(problem.matrix, problem.rhs, primal=problem.primal)
+        return _solved(problem, collect(steps, value)[0])
+    if isinstance(filter, Tikhonov):
+        M, ridge = problem.matrix, float(value) * problem.total
+        if ridge > len(M) * np.finfo(M.dtype).eps * float(np.trace(M)):
+            return _solved(problem, _by_cholesky(M, problem.rhs, ridge))
+    return solve_by_spectrum(problem, filter, value)
+
+
+def solve_by_spectrum(problem: Problem, filter: Filter, value: Any) -> Solved:
+    """Return the model at one value from the spectrum of the problem.
+
+    Warns
+    -----
+    PrecisionWarning
+        If the penalty is above 0 and below what the floating-point type resolves.
+    """
+    level = value
+    if filter.parameter == "penalty":
+        level = float(value) * problem.total
+        if 0 < level < problem.floor:
+            warnings.warn(
+                f"penalty={value:.1e} is below what {problem.Y.dtype} resolves on these rows, "
+                f"which is {problem.floor / problem.total:.1e}; directions of the kernel "
+                "matrix that are weaker are left out",
+                PrecisionWarning,
+                stacklevel=2,
+            )
+    G, G_null, _, _ = shrinkage(filter, problem.values, np.atleast_1d(level), problem.floor)
+    return _solved(problem, problem.solution_of_levels(G[:, 0], G_null[0]))
+
+
+def _solved(problem: Problem, solution: Array) -> Solved:
+    return Solved(*problem.model(solution), problem.primal)
+
+
+def _by_cholesky(M: Array, rhs: Array, ridge: float) -> Array:
+    """Return (M + ridge·I)⁻¹rhs, using M up. Cost n³/3."""
+    engine = default_engine()
+    M[np.diag_indices_from(M)] += M.dtype.type(ridge)
+    try:
+        R = engine.cholesky(M, jitter=False, overwrite=True)
+    except NotPositiveDefiniteError as error:
+        raise NotPositiveDefiniteError(
+            f"the kernel matrix plus {ridge:.2g} on its diagonal is not positive definite; a "
+            "kernel must be: check the kernel function or matrix"
+        ) from error
+    return engine.solve_triangular(R, engine.solve_triangular(R, rhs, transpose=True))

@@ -1,0 +1,55 @@
+"""Classes as the matrix of codes that least squares fits."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import check_classification_targets, type_of_target
+
+from imparo.engine import Array
+
+
+def encode_classes(y: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, bool]:
+    """Return ±1 codes, the classes, and whether y is multilabel.
+
+    One column for two classes, one for each class for more (one against all), one for
+    each label where y is an indicator matrix.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or indicator matrix of shape (n, T)
+    dtype : dtype
+
+    Returns
+    -------
+    codes : array of shape (n, T)
+    classes : array
+    multilabel : bool
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.estimators.targets import encode_classes
+    >>> codes, classes, _ = encode_classes(np.array(["b", "a", "b"]), np.dtype(float))
+    >>> codes.ravel(), classes
+    (array([ 1., -1.,  1.]), array(['a', 'b'], dtype='<U1'))
+    """
+    if y.ndim == 2 and y.shape[1] == 1:
+        y = column_or_1d(y, warn=True)
+    check_classification_targets(y)
+    kind = type_of_target(y)
+    if kind == "multiclass-multioutput":
+        raise ValueError(
+            "y has several columns of classes, and labels must be 0 or 1 in that case; fit one "
+            "classifier for each column with MultiOutputClassifier"
+        )
+    binarizer = LabelBinarizer(neg_label=-1, pos_label=1)
+    codes = binarizer.fit_transform(y)
+    classes, multilabel = binarizer.classes_, kind == "multilabel-indicator"
+    if len(classes) < 2 and not multilabel:
+        raise ValueError(
+            f"y holds one class only ({classes[0]!r}) and a classifier needs at least two "
+            "classes; add rows of another class"
+        )
+    return np.ascontiguousarray(codes, dtype), classes, multilabel

@@ -1,0 +1,157 @@
+"""The whole regularization path and the point chosen on it."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array
+from imparo.persistence import persistent
+
+_LABELS = {
+    "penalty": "penalty λ",
+    "components": "components",
+    "iterations": "iterations t",
+    "sigma": "width σ",
+}
+
+
+@persistent
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Validation error over a grid of parameters, and its best point.
+
+    Attributes
+    ----------
+    errors : array
+        Validation errors, one axis for each entry of ``axes``, in its order.
+    axes : dict of arrays
+        The grids: ``"sigma"`` where the width was selected, then ``"penalty"``,
+        ``"components"`` or ``"iterations"``.
+    metric : str
+        What ``errors`` counts, such as "root mean squared error".
+    method : str
+        How: "leave-one-out", "hold-out", "5-fold", "generalized cross-validation".
+    train_errors : array
+        Errors on the rows that were fitted, same shape.
+    tie_breaker : array
+        Smaller is better among equal errors, same shape.
+    """
+
+    errors: Array
+    axes: dict[str, Array]
+    metric: str
+    method: str
+    train_errors: Array
+    tie_breaker: Array
+
+    @property
+    def best_index(self) -> tuple[int, ...]:
+        """Position of the best point; of equal ones the simpler, by ``tie_breaker``."""
+        errors = np.where(np.isnan(self.errors), np.inf, self.errors)
+        smallest = errors.min()
+        candidates = np.flatnonzero(errors.ravel() == smallest)
+        first = candidates[np.argmin(self.tie_breaker.ravel()[candidates])]
+        return tuple(int(i) for i in np.unravel_index(first, errors.shape))
+
+    @property
+    def best(self) -> dict[str, float]:
+        """The chosen value of every parameter, and ``"error"`` there."""
+        index = self.best_index
+        chosen = {
+            name: grid[i].item() for (name, grid), i in zip(self.axes.items(), index, strict=True)
+        }
+        return chosen | {"error": float(self.errors[index])}
+
+    @property
+    def at_edge(self) -> list[str]:
+        """Names of the grids of which the best point is the first or last value."""
+        pairs = zip(self.axes.items(), self.best_index, strict=True)
+        return [n for (n, grid), i in pairs if len(grid) > 1 and i in (0, len(grid) - 1)]
+
+    @property
+    def penalties(self) -> Array | None:
+        """The grid of penalties, or None."""
+        return self.axes.get("penalty")
+
+    @property
+    def sigmas(self) -> Array | None:
+        """The grid of widths, or None."""
+        return self.axes.get("sigma")
+
+    @property
+    def iterations(self) -> Array | None:
+        """The grid of iterations, or None."""
+        return self.axes.get("iterations")
+
+    @property
+    def components(self) -> Array | None:
+        """The grid of numbers of components, or None."""
+        return self.axes.get("components")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the path as plain lists and numbers, for JSON.
+
+        Returns
+        -------
+        dict
+        """
+        return {
+            "metric": self.metric,
+            "method": self.method,
+            "axes": {name: grid.tolist() for name, grid in self.axes.items()},
+            "errors": self.errors.tolist(),
+            "train_errors": self.train_errors.tolist(),
+            "best": self.best,
+        }
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw error against the level of regularization, one line for each width.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Drawn on if given.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        plt = _pyplot()
+        if ax is None:
+            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+        name, grid = list(self.axes.items())[-1]
+        errors = self.errors.reshape(-1, len(grid))
+        train = self.train_errors.reshape(-1, len(grid))
+        row, column = divmod(int(np.ravel_multi_index(self.best_index, self.errors.shape)), len(grid))
+        for i, color in enumerate(plt.cm.viridis(np.linspace(0.05, 0.85, len(errors)))):
+            label = f"{self.method}"
+            if self.sigmas is not None:
+                label = f"σ = {self.sigmas[i]:.3g}"
+            ax.plot(grid, errors[i], color=color, lw=2.2 if i == row else 1.1, label=label)
+        ax.plot(grid, train[row], color="0.55", ls="--", lw=1.2, label="training error")
+        best = errors[row, column]
+        ax.plot(grid[column], best, "o", color="crimson", ms=8, label="chosen", zorder=5)
+        ax.set(xlabel=_LABELS.get(name, name), ylabel=self.metric)
+        if name == "penalty":
+            ax.set_xscale("log")
+            ax.invert_xaxis()  # complexity grows to the right on every path
+        elif len(grid) > 20:
+            ax.set_xscale("log")
+        shown = np.concatenate([errors.ravel(), train[row]])
+        shown = shown[np.isfinite(shown) & (shown > 0)]
+        if self.metric.startswith("root") and len(shown):
+            ax.set_yscale("log")
+            ax.set_ylim(max(shown.min(), best / 30) * 0.9, min(shown.max(), best * 30) * 1.1)
+        ax.legend(frameon=False, fontsize="small")
+        return ax
+
+
+def _pyplot() -> Any:
+    try:
+        import matplotlib.pyplot as plt
+    except ImportError as error:
+        raise ImportError(
+            "plots need matplotlib, which is not installed; pip install 'imparo[plot]'"
+        ) from error
+    return plt

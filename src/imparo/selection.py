@@ -1,0 +1,361 @@
+"""From a path to a choice: leave-one-out, GCV, hold-out and V-fold.
+
+All four score every level of a filter from one decomposition (leave-one-out, GCV) or
+one for each split (hold-out, V-fold). They see the rows through :class:`Problem`
+only, so that exact and approximate estimators share them.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+import numpy as np
+
+from imparo.engine import Array, default_engine
+from imparo.filters import Filter, Iterative, Tikhonov
+
+# Levels are scored so many at a time that their components take about this much.
+_CHUNK_BYTES = 32 * 2**20
+
+
+class Problem(Protocol):
+    """Rows turned into a symmetric matrix, right-hand sides, and their spectrum.
+
+    With Φ the rows' features (implicitly, for a kernel), each scaled by the root of
+    its weight and centered if there is an intercept, ΦΦᵀ = U diag(σ) Uᵀ.
+    """
+
+    Y: Array
+    weight: Array
+    total: float
+    offset: Array
+    primal: bool
+    matrix: Array
+    rhs: Array
+
+    @property
+    def values(self) -> Array:
+        """The r eigenvalues σ."""
+
+    @property
+    def floor(self) -> float:
+        """No direction is amplified by more than 1/floor."""
+
+    @property
+    def components(self) -> Array:
+        """UᵀY, shape (r, T)."""
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the mean is fitted without penalty."""
+
+    def training_rows(self) -> Iterator[tuple[slice, Array]]:
+        """Yield blocks of rows and their part of U."""
+
+    def evaluation(self, X: Any) -> tuple[Array, Array]:
+        """Return B, b with f(x) = offset + B(g∘c) + g(0)·b, for rows not trained on."""
+
+    def solution_of_levels(self, G: Array, G_null: float) -> Array:
+        """Return the solution that :meth:`model` takes, from g at one level."""
+
+    def model(self, solution: Array) -> tuple[Array, Array]:
+        """Return coefficients and intercept from a solution of matrix·solution = rhs."""
+
+    def fitted(self, solution: Array) -> Array:
+        """Return the predictions of a solution on the training rows."""
+
+    def features(self, X: Any) -> Any:
+        """Return what the coefficients of :meth:`model` multiply, for new rows."""
+
+
+class Score(Protocol):
+    """An error to select by, summed over blocks of rows."""
+
+    name: str
+
+    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
+        """Return the weighted sums of error and squared error, shape (2, L).
+
+        ``Y`` is (b, T), ``F`` is (b, L, T): predictions at L levels.
+        """
+
+    def finish(self, total: Array) -> Array:
+        """Return errors from mean sums."""
+
+
+@dataclass(frozen=True)
+class RootMeanSquare:
+    """Root of the mean squared error over rows and outputs."""
+
+    name: str = "root mean squared error"
+
+    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
+        """Return the sums of squared errors, twice."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = weight @ np.mean(np.square(F - Y[:, None, :]), axis=2)
+        return np.stack([squares, squares])
+
+    def finish(self, total: Array) -> Array:
+        """Return the roots."""
+        return np.sqrt(total)
+
+
+@dataclass(frozen=True)
+class Misclassification:
+    """Share of rows (of labels, if ``multilabel``) that get the wrong sign or arg max."""
+
+    multilabel: bool = False
+    name: str = "misclassification rate"
+
+    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
+        """Return the sums of errors, and of squared errors to break ties by."""
+        if Y.shape[1] == 1 or self.multilabel:
+            wrong = np.mean((F > 0) != (Y > 0)[:, None, :], axis=2)
+        else:
+            wrong = np.argmax(F, axis=2) != np.argmax(Y, axis=1)[:, None]
+        wrong = np.where(np.isnan(F).any(axis=2), 1.0, wrong)
+        return np.stack([weight @ wrong, RootMeanSquare()(Y, F, weight)[0]])
+
+    def finish(self, total: Array) -> Array:
+        """Return the rates as they are."""
+        return total
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Errors at every level: validation, training, and what breaks ties, shape (L,)."""
+
+    errors: Array
+    train_errors: Array
+    tie_breaker: Array
+
+
+def shrinkage(
+    filter: Filter, values: Array, levels: Array, floor: float
+) -> tuple[Array, Array, Array, Array]:
+    """Return g and 1 − σg on the spectrum, and both on its null space.
+
+    Directions that a level would amplify by more than 1/floor are dropped instead:
+    at that level they cannot be told from rounding errors.
+
+    Parameters
+    ----------
+    filter : Filter
+        Linear.
+    values : array of shape (r,)
+    levels : array of shape (L,)
+    floor : float
+
+    Returns
+    -------
+    G, G_null, rest, rest_null : arrays of shape (r, L), (L,), (r, L) and (L,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.filters import Tikhonov
+    >>> from imparo.selection import shrinkage
+    >>> G, G_null, *_ = shrinkage(Tikhonov(), np.array([2.0, 1e-20]), np.array([0.0]), 1e-15)
+    >>> G.ravel(), G_null
+    (array([0.5, 0. ]), array([0.]))
+    """
+    sigma = np.append(values, 0.0).astype(np.float64)
+    scale = float(np.max(sigma))
+    G = filter.g(sigma, levels, scale)
+    rest = filter.residual(sigma, levels, scale)
+    dropped = ~(G * max(floor, np.finfo(np.float64).tiny) <= 1)
+    G, rest = np.where(dropped, 0.0, G), np.where(dropped, 1.0, rest)
+    G, rest = G.astype(values.dtype), rest.astype(values.dtype)
+    return G[:-1], G[-1], rest[:-1], rest[-1]
+
+
+def _chunks(problem: Problem, n_levels: int) -> Iterator[slice]:
+    width = max(1, len(problem.values)) * problem.Y.shape[1] * problem.Y.itemsize
+    size = max(1, _CHUNK_BYTES // width)
+    return (slice(i, i + size) for i in range(0, n_levels, size))
+
+
+def _weigh(shrunk: Array, components: Array) -> Array:
+    """Return shrunk components of every level side by side, shape (r, L·T)."""
+    return (shrunk[:, :, None] * components[:, None, :]).reshape(len(shrunk), -1)
+
+
+def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]:
+    """Yield, for blocks of rows, residuals (b, L, T) and diag(I − H) (b, L)."""
+    product = default_engine().product
+    root = np.sqrt(problem.weight)
+    mixed = _weigh(rest, problem.components)
+    shape = (-1, rest.shape[1], problem.Y.shape[1])
+    eps = np.finfo(rest.dtype).eps
+    for rows, U in problem.training_rows():
+        s = root[rows, None]
+        leftover = s * (problem.Y[rows] - problem.offset) - product(U, problem.components)
+        E = product(U, mixed).reshape(shape) + leftover[:, None, :] * rest_null[:, None]
+        squares = np.square(U)
+        null = 1 - squares.sum(axis=1, keepdims=True)
+        # Below rounding a row has no part in the null space, and 1e-16 of one would
+        # matter where 1 − h is as small as λ.
+        null[null < 10 * len(problem.Y) * eps] = 0
+        D = product(squares, rest) + null * rest_null
+        if problem.has_intercept:
+            D -= s * s / problem.total
+        yield rows, E / s[:, :, None], D
+
+
+def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score) -> Scores:
+    """Return the leave-one-out errors at every level, from one decomposition.
+
+    The error of row i in a fit without it is (y_i − f_i)/(1 − h_i), h the diagonal of
+    the hat matrix. The ridge nλ is kept where n − 1 rows are fitted. Cost 2nrL(1 + T).
+
+    Parameters
+    ----------
+    problem : Problem
+    filter : Tikhonov
+        The identity holds for no other filter.
+    levels : array of shape (L,)
+        Ridges nλ.
+    score : Score
+
+    Returns
+    -------
+    Scores
+    """
+    if not isinstance(filter, Tikhonov):
+        raise ValueError(
+            f"leave-one-out has a closed form for the Tikhonov filter only, not for "
+            f"{type(filter).__name__}; use validation='gcv', a fraction or a number of folds"
+        )
+    tiny = np.finfo(problem.Y.dtype).tiny
+    sums = np.zeros((2, 2, len(levels)))
+    _, _, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
+    for some in _chunks(problem, len(levels)):
+        for rows, E, D in _residuals(problem, rest[:, some], rest_null[some]):
+            Y, w = problem.Y[rows], problem.weight[rows]
+            fitted = Y[:, None, :] - E
+            with np.errstate(divide="ignore", invalid="ignore"):
+                left_out = np.where(D > tiny, 1 / D, np.inf)[:, :, None] * E
+            sums[0, :, some] += score(Y, Y[:, None, :] - left_out, w)
+            sums[1, :, some] += score(Y, fitted, w)
+    return _scores(sums, problem.total, score)
+
+
+def generalized_cross_validation(
+    problem: Problem, filter: Filter, levels: Array, score: Score
+) -> Scores:
+    """Return the GCV errors: root mean squared residual over mean of 1 − h.
+
+    Parameters
+    ----------
+    problem : Problem
+    filter : Filter
+        Linear.
+    levels : array of shape (L,)
+    score : Score
+        Its training errors are reported; the choice is by squares.
+
+    Returns
+    -------
+    Scores
+    """
+    if not filter.linear:
+        raise ValueError(
+            f"GCV needs a filter that is linear in y, and {type(filter).__name__} is not; use "
+            "validation=0.2 or a number of folds"
+        )
+    n = len(problem.Y)
+    sums = np.zeros((2, 2, len(levels)))
+    _, _, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
+    for some in _chunks(problem, len(levels)):
+        for rows, E, _ in _residuals(problem, rest[:, some], rest_null[some]):
+            Y, w = problem.Y[rows], problem.weight[rows]
+            sums[0, :, some] += RootMeanSquare()(Y, Y[:, None, :] - E, w)
+            sums[1, :, some] += score(Y, Y[:, None, :] - E, w)
+    freedom = rest.sum(axis=0, dtype=float) + (n - len(rest)) * rest_null
+    freedom = (freedom - problem.has_intercept) / n
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sums[0] = np.where(freedom > n * np.finfo(rest.dtype).eps, sums[0] / freedom**2, np.inf)
+    scores = _scores(sums, problem.total, score)
+    return Scores(np.sqrt(scores.tie_breaker), scores.train_errors, scores.tie_breaker)
+
+
+@dataclass(frozen=True)
+class Split:
+    """A fit on a part of the rows, and the rows held out from it."""
+
+    problem: Problem
+    X: Any
+    Y: Array
+    weight: Array
+
+
+def held_out(
+    splits: Iterator[Split],
+    filter: Filter,
+    levels_of: Callable[[Problem], Array],
+    score: Score,
+) -> Scores:
+    """Return the errors on held-out rows, pooled over splits, at every level.
+
+    Parameters
+    ----------
+    splits : iterator of Split
+        One for a hold-out, V for V folds.
+    filter : Filter
+    levels_of : callable
+        The levels of a problem: ridges nλ depend on its n.
+    score : Score
+
+    Returns
+    -------
+    Scores
+    """
+    sums: Any = 0.0
+    held = fitted = 0.0
+    for split in splits:
+        levels = levels_of(split.problem)
+        walk = _walk_iterates if isinstance(filter, Iterative) else _walk_spectrum
+        sums = sums + walk(split, filter, levels, score)
+        held += float(split.weight.sum())
+        fitted += split.problem.total
+    sums[0] /= held
+    sums[1] /= fitted
+    return _scores(sums, 1.0, score)
+
+
+def _walk_spectrum(split: Split, filter: Filter, levels: Array, score: Score) -> Array:
+    problem, product = split.problem, default_engine().product
+    sums = np.zeros((2, 2, len(levels)))
+    B, B_null = problem.evaluation(split.X)
+    G, G_null, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
+    for some in _chunks(problem, len(levels)):
+        F = product(B, _weigh(G[:, some], problem.components))
+        F = F.reshape(len(B), -1, problem.Y.shape[1]) + problem.offset
+        F += B_null[:, None, :] * G_null[some, None]
+        sums[0, :, some] += score(split.Y, F, split.weight)
+        for rows, E, _ in _residuals(problem, rest[:, some], rest_null[some]):
+            Y = problem.Y[rows]
+            sums[1, :, some] += score(Y, Y[:, None, :] - E, problem.weight[rows])
+    return sums
+
+
+def _walk_iterates(split: Split, filter: Iterative, levels: Array, score: Score) -> Array:
+    problem = split.problem
+    sums = np.zeros((2, 2, len(levels)))
+    wanted = {int(level): i for i, level in enumerate(levels)}
+    steps = filter.iterates(problem.matrix, problem.rhs, primal=problem.primal)
+    features = problem.features(split.X)
+    for t, solution in enumerate(islice(steps, max(wanted)), start=1):
+        if t in wanted:
+            coef, intercept = problem.model(solution)
+            F = features @ coef + intercept
+            sums[0, :, wanted[t]] = score(split.Y, F[:, None, :], split.weight)[:, 0]
+            F = problem.fitted(solution)
+            sums[1, :, wanted[t]] = score(problem.Y, F[:, None, :], problem.weight)[:, 0]
+    return sums
+
+
+def _scores(sums: Array, total: float, score: Score) -> Scores:
+    means = sums / total
+    return Scores(score.finish(means[0, 0]), score.finish(means[1, 0]), means[0, 1])

@@ -1,0 +1,181 @@
+"""Sufficient statistics in Gram form: they add, merge, subtract and fade.
+
+Rows enter as features Φ and outputs Y and are never needed again: ΦᵀΦ, ΦᵀY, YᵀY and
+the sums give every linear model on them (SPEC, section 1). The square-root form, for
+ill-conditioned features and for streams, is :mod:`imparo.factors`.
+"""
+
+import copy
+from typing import Any, Self
+
+import numpy as np
+from scipy import sparse
+
+from imparo.engine import Array, Engine, default_engine
+from imparo.persistence import persistent
+
+_SUMS = ("_A", "b", "yy", "feature_sum", "output_sum", "weight")
+
+
+@persistent
+class Statistics:
+    """ΦᵀWΦ, ΦᵀWY, YᵀWY, the weighted sums, and the total weight n.
+
+    Parameters
+    ----------
+    n_features, n_outputs : int
+        The numbers p and T of columns of Φ and Y.
+    dtype : dtype
+        float64 unless the features are float32 and memory is short.
+
+    Attributes
+    ----------
+    b : array of shape (p, T)
+        ΦᵀWY.
+    yy : array of shape (T, T)
+        YᵀWY.
+    feature_sum, output_sum : arrays of shape (p,) and (T,)
+        Φᵀw and Yᵀw, for an intercept.
+    weight : float
+        The sum of the weights; the number of rows where all are 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.statistics import Statistics
+    >>> first = Statistics(1, 1).add(np.array([[1.0]]), np.array([[2.0]]))
+    >>> rest = Statistics(1, 1).add(np.array([[2.0], [3.0]]), np.array([[3.0], [7.0]]))
+    >>> whole = first + rest
+    >>> whole.A, whole.b, whole.weight
+    (array([[14.]]), array([[29.]]), 3.0)
+    >>> (whole - first).b
+    array([[27.]])
+    """
+
+    def __init__(
+        self, n_features: int, n_outputs: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> None:
+        engine, dtype = default_engine(), np.dtype(dtype)
+        self._A = engine.zeros((n_features, n_features), dtype)
+        self.b = engine.zeros((n_features, n_outputs), dtype)
+        self.yy = engine.zeros((n_outputs, n_outputs), dtype)
+        self.feature_sum = engine.zeros((n_features,), dtype)
+        self.output_sum = engine.zeros((n_outputs,), dtype)
+        self.weight = 0.0
+
+    @property
+    def A(self) -> Array:
+        """ΦᵀWΦ, both triangles; only the upper one is accumulated."""
+        full = self._A.copy(order="F")
+        default_engine().symmetrize(full)
+        return full
+
+    def add(
+        self, Phi: Any, Y: Array, weight: Array | None = None, *, engine: Engine | None = None
+    ) -> Self:
+        """Add a block of rows, in place. Cost kp² + 2kpT for k rows.
+
+        Parameters
+        ----------
+        Phi : array or sparse matrix of shape (k, p)
+        Y : array of shape (k, T)
+        weight : array of shape (k,), optional
+            Not negative; 1 if left out.
+        engine : Engine, optional
+
+        Returns
+        -------
+        Statistics
+            Itself.
+        """
+        engine = engine or default_engine()
+        if Phi.shape[1:] != self.b.shape[:1] or Y.shape != (Phi.shape[0], self.b.shape[1]):
+            raise ValueError(
+                f"features of shape {Phi.shape} and outputs of shape {Y.shape} do not fit "
+                f"statistics of {self.b.shape[0]} features and {self.b.shape[1]} outputs"
+            )
+        w = np.ones(len(Y), self.b.dtype) if weight is None else weight
+        # The sums before the square roots, so that weights are not squared back.
+        self.feature_sum += Phi.T @ w
+        self.output_sum += Y.T @ w
+        self.weight += float(np.sum(w))
+        if weight is not None:
+            root = np.sqrt(weight)[:, None]
+            Phi = Phi.multiply(root).tocsr() if sparse.issparse(Phi) else Phi * root
+            Y = Y * root
+        engine.accumulate_gram(self._A, Phi)
+        engine.accumulate_product(self.b, Phi, Y)
+        engine.accumulate_product(self.yy, Y, Y)
+        return self
+
+    def merge(self, other: "Statistics") -> Self:
+        """Add the statistics of other rows, in place; the result is that of one pass."""
+        return self._combine(other, 1)
+
+    def subtract(self, other: "Statistics") -> Self:
+        """Take out the statistics of a part of the rows, in place (V-fold selection)."""
+        if other.weight > self.weight * (1 + 1e-9):
+            raise ValueError(
+                f"statistics of weight {other.weight:g} cannot be part of statistics of "
+                f"weight {self.weight:g}"
+            )
+        return self._combine(other, -1)
+
+    def fade(self, factor: float) -> Self:
+        """Multiply the weight of every row so far by ``factor`` in (0, 1], in place."""
+        if not 0 < factor <= 1:
+            raise ValueError(f"the forgetting factor must be in (0, 1], not {factor!r}")
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) * factor)
+        return self
+
+    def __add__(self, other: "Statistics") -> Self:
+        return copy.deepcopy(self).merge(other)
+
+    def __sub__(self, other: "Statistics") -> Self:
+        return copy.deepcopy(self).subtract(other)
+
+    def _combine(self, other: "Statistics", sign: int) -> Self:
+        if self.b.shape != other.b.shape:
+            raise ValueError(
+                f"statistics of {other.b.shape} features and outputs cannot be combined with "
+                f"those of {self.b.shape}"
+            )
+        for name in _SUMS:
+            setattr(self, name, getattr(self, name) + sign * getattr(other, name))
+        return self
+
+    def centered(self) -> tuple[Array, Array]:
+        """Return the upper triangle of A and b with the means of Φ and Y taken out.
+
+        Returns
+        -------
+        A, b : arrays of shape (p, p) and (p, T)
+            Σw(φ − φ̄)(φ − φ̄)ᵀ and Σw(φ − φ̄)(y − ȳ)ᵀ.
+        """
+        share = self.feature_sum[:, None] / self.weight
+        return self._A - share * self.feature_sum, self.b - share * self.output_sum
+
+    def solve(self, penalty: float) -> Array:
+        """Return (A + nλI)⁻¹b, of the *mean* loss plus λ‖w‖². Cost p³/3.
+
+        Parameters
+        ----------
+        penalty : float
+            λ; n is the total weight.
+
+        Returns
+        -------
+        array of shape (p, T)
+        """
+        engine, A = default_engine(), self._A.copy(order="F")
+        A[np.diag_indices_from(A)] += self.weight * penalty
+        R = engine.cholesky(A)
+        return engine.solve_triangular(R, engine.solve_triangular(R, self.b, transpose=True))
+
+    def squared_error(self, w: Array) -> Array:
+        """Return Σᵢwᵢ(yᵢ − φᵢᵀw)² for each output, from the statistics alone.
+
+        Cancels where the error is many orders below YᵀY: use residuals there.
+        """
+        return np.diagonal(self.yy) - np.sum(w * (2 * self.b - self.A @ w), axis=0)
