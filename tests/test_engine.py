@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
@@ -435,14 +435,16 @@ def clusters(rng, dtype):
     return np.vstack([near, near + dtype(1e4)]).astype(dtype)
 
 
-def test_float64_clusters_far_apart(engine, rng):
+@pytest.mark.parametrize("width", [1.0, 0.3])
+def test_float64_clusters_far_apart(engine, rng, width):
     X = clusters(rng, np.float64)
-    assert relative_error(engine.squared_distances(X, X), X, X) < 1e-8
+    assert relative_error(engine.squared_distances(X, X, width), X, X, width) < 1e-8
 
 
-def test_float32_clusters_far_apart(engine, rng):
+@pytest.mark.parametrize("width", [1.0, 0.3])
+def test_float32_clusters_far_apart(engine, rng, width):
     X = clusters(rng, np.float32)
-    assert relative_error(engine.squared_distances(X, X), X, X) < 1e-3
+    assert relative_error(engine.squared_distances(X, X, width), X, X, width) < 1e-3
 
 
 def test_float32_outlier_does_not_spoil_the_others(engine, rng):
@@ -529,6 +531,7 @@ def test_distances_leave_their_input_alone(engine, rng, layout):
     np.testing.assert_array_equal(Z, Z_kept)
 
 
+@settings(deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     n=st.integers(1, 20),
@@ -608,6 +611,7 @@ def test_rows_within_too_little_memory():
         rows_within(1001, 1000, "one row of K")
 
 
+@settings(deadline=None)
 @given(bytes_per_row=st.integers(1, 10**9), memory=st.integers(1, 10**10))
 def test_rows_within_never_exceeds_the_memory(bytes_per_row, memory):
     if bytes_per_row > memory:
@@ -617,9 +621,12 @@ def test_rows_within_never_exceeds_the_memory(bytes_per_row, memory):
         assert 1 <= rows_within(bytes_per_row, memory) <= memory // bytes_per_row
 
 
+@settings(deadline=None)
 @given(n_rows=st.integers(0, 300), block_rows=st.integers(1, 400))
 def test_row_blocks_cover_every_row_once_in_order(n_rows, block_rows):
-    blocks = [range(n_rows)[rows] for rows in row_blocks(n_rows, block_rows)]
+    slices = list(row_blocks(n_rows, block_rows))
+    assert all(rows.stop <= n_rows for rows in slices)
+    blocks = [range(n_rows)[rows] for rows in slices]
     assert [i for block in blocks for i in block] == list(range(n_rows))
     assert all(len(block) == block_rows for block in blocks[:-1])
     assert all(1 <= len(block) <= block_rows for block in blocks)

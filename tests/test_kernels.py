@@ -617,6 +617,14 @@ def test_median_width_of_many_rows_is_drawn_with_the_seed(rng):
     close(drawn, np.median(pdist(X)), 0.05)
 
 
+def test_median_width_draws_without_replacement():
+    X = np.zeros((1001, 1))
+    X[500] = 3.0
+    # The odd row is among 1000 of 1001 almost surely; with replacement, 63 times in 100.
+    drawn = [median_width(X, rng=np.random.RandomState(seed)) for seed in range(12)]
+    assert drawn.count(3.0) >= 11
+
+
 def test_median_width_of_a_thousand_rows_uses_them_all(rng):
     X = rng.standard_normal((1000, 2))
     state = np.random.RandomState(3)

@@ -6,7 +6,7 @@ import warnings
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from imparo.losses import (
@@ -76,6 +76,7 @@ def test_values(loss, y, a, expected):
 
 
 @pytest.mark.parametrize("margin", ["hinge", "exponential", "logistic"])
+@settings(deadline=None)
 @given(y=label, a=prediction)
 def test_surrogates_depend_on_the_margin_alone(margin, y, a):
     loss = as_loss(margin)
@@ -83,6 +84,7 @@ def test_surrogates_depend_on_the_margin_alone(margin, y, a):
 
 
 @per_loss(CONVEX)
+@settings(deadline=None)
 @given(y=label, a=prediction, b=prediction, share=st.floats(0, 1))
 def test_convex_along_chords(loss, y, a, b, share):
     between = share * a + (1 - share) * b
@@ -91,6 +93,7 @@ def test_convex_along_chords(loss, y, a, b, share):
 
 
 @per_loss(CONVEX)
+@settings(deadline=None)
 @given(y=label, a=prediction, b=prediction)
 def test_left_derivative_is_a_subgradient(loss, y, a, b):
     tangent = loss.value(y, a) + loss.derivative(y, a) * (b - a)
@@ -98,6 +101,7 @@ def test_left_derivative_is_a_subgradient(loss, y, a, b):
 
 
 @per_loss(CONVEX)
+@settings(deadline=None)
 @given(y=label, a=prediction, b=prediction)
 def test_left_derivative_does_not_decrease(loss, y, a, b):
     low, high = sorted((a, b))
@@ -105,6 +109,7 @@ def test_left_derivative_does_not_decrease(loss, y, a, b):
 
 
 @per_loss(SMOOTH)
+@settings(deadline=None)
 @given(y=label, a=prediction)
 def test_derivative_is_the_slope_from_the_left(loss, y, a):
     h = 1e-6
@@ -115,6 +120,7 @@ def test_derivative_is_the_slope_from_the_left(loss, y, a):
 
 
 @per_loss(PIECEWISE_LINEAR)
+@settings(deadline=None)
 @given(y=label, a=eighth)
 def test_derivative_is_the_slope_from_the_left_at_kinks_too(loss, y, a):
     h = 2.0**-10
@@ -176,6 +182,7 @@ def test_target_of_the_zero_one_loss_is_the_likelier_label(p):
         (EpsilonInsensitive(1.5), lambda p: 0.0),
     ],
 )
+@settings(deadline=None)
 @given(p=st.floats(0.01, 0.99).filter(lambda p: p != 0.5))
 def test_target_formulas(loss, formula, p):
     assert loss.target(p) == pytest.approx(formula(p), rel=1e-12, abs=1e-12)

@@ -14,6 +14,7 @@ import numpy as np
 
 from imparo.engine import Array, default_engine
 from imparo.filters import Filter, Iterative, Tikhonov
+from imparo.filters.base import MARGIN
 
 # Levels are scored so many at a time that their components take about this much.
 _CHUNK_BYTES = 32 * 2**20
@@ -23,7 +24,8 @@ class Problem(Protocol):
     """Rows turned into a symmetric matrix, right-hand sides, and their spectrum.
 
     With Φ the rows' features (implicitly, for a kernel), each scaled by the root of
-    its weight and centered if there is an intercept, ΦΦᵀ = U diag(σ) Uᵀ.
+    its weight and centered if there is an intercept, ΦΦᵀ = U diag(σ) Uᵀ. U is
+    orthogonal to the direction of the mean where there is an intercept.
     """
 
     Y: Array
@@ -161,7 +163,7 @@ def shrinkage(
     (array([0.5, 0. ]), array([0.]))
     """
     sigma = np.append(values, 0.0).astype(np.float64)
-    scale = float(np.max(sigma))
+    scale = float(np.max(sigma)) * MARGIN
     G = filter.g(sigma, levels, scale)
     rest = filter.residual(sigma, levels, scale)
     dropped = ~(G * max(floor, np.finfo(np.float64).tiny) <= 1)
@@ -190,16 +192,17 @@ def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]
     eps = np.finfo(rest.dtype).eps
     for rows, U in problem.training_rows():
         s = root[rows, None]
-        leftover = s * (problem.Y[rows] - problem.offset) - product(U, problem.components)
-        E = product(U, mixed).reshape(shape) + leftover[:, None, :] * rest_null[:, None]
         squares = np.square(U)
         null = 1 - squares.sum(axis=1, keepdims=True)
-        # Below rounding a row has no part in the null space, and 1e-16 of one would
-        # matter where 1 − h is as small as λ.
-        null[null < 10 * len(problem.Y) * eps] = 0
-        D = product(squares, rest) + null * rest_null
         if problem.has_intercept:
-            D -= s * s / problem.total
+            null -= s * s / problem.total
+        # Below rounding a row has no part in the null space: 1e-16 of one would count
+        # where 1 − h is as small as λ.
+        null[null < 10 * len(problem.Y) * eps] = 0
+        leftover = s * (problem.Y[rows] - problem.offset) - product(U, problem.components)
+        leftover *= null > 0
+        E = product(U, mixed).reshape(shape) + leftover[:, None, :] * rest_null[:, None]
+        D = product(squares, rest) + null * rest_null
         yield rows, E / s[:, :, None], D
 
 
@@ -272,8 +275,8 @@ def generalized_cross_validation(
             Y, w = problem.Y[rows], problem.weight[rows]
             sums[0, :, some] += RootMeanSquare()(Y, Y[:, None, :] - E, w)
             sums[1, :, some] += score(Y, Y[:, None, :] - E, w)
-    freedom = rest.sum(axis=0, dtype=float) + (n - len(rest)) * rest_null
-    freedom = (freedom - problem.has_intercept) / n
+    null = n - len(rest) - problem.has_intercept
+    freedom = (rest.sum(axis=0, dtype=float) + null * rest_null) / n
     with np.errstate(divide="ignore", invalid="ignore"):
         sums[0] = np.where(freedom > n * np.finfo(rest.dtype).eps, sums[0] / freedom**2, np.inf)
     scores = _scores(sums, problem.total, score)

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from imparo.engine import Array, default_engine, row_blocks, rows_within
 from imparo.errors import MemoryBudgetError
-from imparo.filters import Spectrum
+from imparo.filters import Spectrum, largest_eigenvalue, resolution
 from imparo.kernels import Kernel, Linear, Precomputed
 from imparo.statistics import Statistics
 
@@ -105,7 +105,17 @@ class Dual(_Form):
     @cached_property
     def spectrum(self) -> Spectrum:
         """The spectrum of the matrix, which is used up: it is not needed again."""
-        return Spectrum.of(self.matrix, overwrite=True)
+        if not self.has_intercept:
+            return Spectrum.of(self.matrix, overwrite=True)
+        # The mean's direction u has eigenvalue 0 and would mix with other weak ones.
+        # Raised above all others it comes out alone, as the last.
+        n, M = len(self.matrix), self.matrix
+        u = self.root / np.sqrt(self.total)
+        top = max(2 * largest_eigenvalue(M, n), float(np.finfo(M.dtype).tiny) / resolution(n, M.dtype))
+        for rows in row_blocks(n, 256):
+            M[rows] += (top * u[rows]) * u.T
+        whole = Spectrum.of(M, overwrite=True)
+        return Spectrum(whole.values[:-1], whole.vectors[:, :-1], whole.floor)
 
     @property
     def values(self) -> Array:
@@ -125,7 +135,12 @@ class Dual(_Form):
     @cached_property
     def leftover(self) -> Array:
         """The part of the right-hand side in the null space, shape (n, T)."""
-        return self.rhs - default_engine().product(self.spectrum.vectors, self.components)
+        U, product = self.spectrum.vectors, default_engine().product
+        if U.shape[1] == len(U) - self.has_intercept:
+            return np.zeros_like(self.rhs)
+        rest = self.rhs - product(U, self.components)
+        # Once more, as its rounding errors are divided by the penalty.
+        return rest - product(U, product(U.T, rest))
 
     def training_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of rows of U."""
@@ -157,6 +172,11 @@ class Dual(_Form):
 
     def model(self, solution: Array) -> tuple[Array, Array]:
         """Return α = Sβ, or the weights Xᵀα for a linear kernel, and the intercept."""
+        if self.has_intercept:
+            # Nothing of the mean's direction belongs here but rounding errors, which a
+            # small penalty makes large.
+            u = self.root / np.sqrt(self.total)
+            solution = solution - u * (u.T @ solution)
         coef = self.root * solution
         intercept = self.offset - self.mean @ coef
         if isinstance(self.kernel, Linear):
