@@ -109,9 +109,7 @@ def test_inner(engine, rng, left, right):
 @all_types
 @all_orders
 def test_gram_of_blocks_accumulates_in_the_upper_triangle(engine, rng, dtype, order):
-    blocks = [
-        np.array(rng.standard_normal((b, 4)), dtype, order=order) for b in (3, 0, 1, 6)
-    ]
+    blocks = [np.array(rng.standard_normal((b, 4)), dtype, order=order) for b in (3, 0, 1, 6)]
     A = engine.zeros((4, 4), np.dtype(dtype))
     before = A
     for block in blocks:
@@ -287,9 +285,7 @@ def test_no_jitter_where_none_is_needed():
 
 def test_jitter_gives_up():
     attempt = Attempts(needed=np.inf)
-    with pytest.raises(
-        NotPositiveDefiniteError, match="the thing is not positive definite"
-    ):
+    with pytest.raises(NotPositiveDefiniteError, match="the thing is not positive definite"):
         factor_with_jitter(attempt, 1.0, np.dtype(float), "thing")
     assert len(attempt.tried) == 1 + 8
     assert attempt.tried[-1] == pytest.approx(np.finfo(float).eps * 1e7)

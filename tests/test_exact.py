@@ -70,9 +70,7 @@ def test_cut_off_is_principal_component_regression(rng):
     pca = PCA(3).fit(X)
     theirs = LinearRegression().fit(pca.transform(X), y)
     new = rng.normal(size=(9, 6))
-    assert_allclose(
-        ours.fit(X, y).predict(new), theirs.predict(pca.transform(new)), **close
-    )
+    assert_allclose(ours.fit(X, y).predict(new), theirs.predict(pca.transform(new)), **close)
 
 
 def test_cut_off_is_kernel_principal_component_regression(wave, rng):

@@ -1,23 +1,8 @@
 """scikit-learn's own checks, and what its users take for granted."""
 
-import pickle
-
-import joblib
-import numpy as np
-import pandas as pd
-import polars as pl
-import pytest
-from scipy import sparse
-from sklearn.base import clone
-from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from imparo import KernelClassifier, KernelRegressor
-from imparo.kernels import Gaussian, Linear
 
 FIXED = {"sigma": 20.0, "penalty": 1e-3}
 ESTIMATORS = [

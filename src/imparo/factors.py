@@ -86,7 +86,8 @@ class Factor:
         """
         engine, A = default_engine(), statistics.A
         A[np.diag_indices_from(A)] += penalty
-        factor = cls(*statistics.b.shape, penalty, A.dtype)
+        n_features, n_outputs = statistics.b.shape
+        factor = cls(n_features, n_outputs, penalty, A.dtype)
         factor.R = np.ascontiguousarray(engine.cholesky(A))
         z = engine.solve_triangular(factor.R, statistics.b, transpose=True)
         factor.z = np.ascontiguousarray(z)

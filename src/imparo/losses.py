@@ -132,9 +132,7 @@ class EpsilonInsensitive(Loss):
 
     def __post_init__(self) -> None:
         if not 0 <= self.epsilon < np.inf:
-            raise ValueError(
-                f"epsilon must be a finite number from 0 on, not {self.epsilon!r}"
-            )
+            raise ValueError(f"epsilon must be a finite number from 0 on, not {self.epsilon!r}")
 
     def _value(self, y: Array, a: Array) -> Array:
         return np.maximum(np.abs(y - a) - float(self.epsilon), 0)

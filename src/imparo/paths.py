@@ -59,7 +59,8 @@ class Path:
         """The chosen value of every parameter, and ``"error"`` there."""
         index = self.best_index
         chosen = {
-            name: grid[i].item() for (name, grid), i in zip(self.axes.items(), index, strict=True)
+            name: grid[i].item()
+            for (name, grid), i in zip(self.axes.items(), index, strict=True)
         }
         return chosen | {"error": float(self.errors[index])}
 
@@ -123,7 +124,9 @@ class Path:
         name, grid = list(self.axes.items())[-1]
         errors = self.errors.reshape(-1, len(grid))
         train = self.train_errors.reshape(-1, len(grid))
-        row, column = divmod(int(np.ravel_multi_index(self.best_index, self.errors.shape)), len(grid))
+        row, column = divmod(
+            int(np.ravel_multi_index(self.best_index, self.errors.shape)), len(grid)
+        )
         for i, color in enumerate(plt.cm.viridis(np.linspace(0.05, 0.85, len(errors)))):
             label = f"{self.method}"
             if self.sigmas is not None:

@@ -270,7 +270,7 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
     raise FileFormatError(f"{path} holds {kind} {content!r:.60}, unknown to this imparo")
 
 
-def _restore(cls: type, state: dict[str, Any], path: Path) -> Any:
+def _restore(cls: Any, state: dict[str, Any], path: Path) -> Any:
     if issubclass(cls, BaseEstimator):
         missing = set(cls._get_param_names()) - set(state)
         if missing:

@@ -74,7 +74,9 @@ class Problem(Protocol):
 class Score(Protocol):
     """An error to select by, summed over blocks of rows."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What it counts, for people."""
 
     def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
         """Return the weighted sums of error and squared error, shape (2, L).
@@ -238,7 +240,7 @@ def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score)
             Y, w = problem.Y[rows], problem.weight[rows]
             fitted = Y[:, None, :] - E
             with np.errstate(divide="ignore", invalid="ignore"):
-                left_out = np.where(D > tiny, 1 / D, np.inf)[:, :, None] * E
+                left_out = np.where(tiny < D, 1 / D, np.inf)[:, :, None] * E
             sums[0, :, some] += score(Y, Y[:, None, :] - left_out, w)
             sums[1, :, some] += score(Y, fitted, w)
     return _scores(sums, problem.total, score)
@@ -318,8 +320,10 @@ def held_out(
     held = fitted = 0.0
     for split in splits:
         levels = levels_of(split.problem)
-        walk = _walk_iterates if isinstance(filter, Iterative) else _walk_spectrum
-        sums = sums + walk(split, filter, levels, score)
+        if isinstance(filter, Iterative):
+            sums = sums + _walk_iterates(split, filter, levels, score)
+        else:
+            sums = sums + _walk_spectrum(split, filter, levels, score)
         held += float(split.weight.sum())
         fitted += split.problem.total
     sums[0] /= held

@@ -71,7 +71,12 @@ class Statistics:
         return full
 
     def add(
-        self, Phi: Any, Y: Array, weight: Array | None = None, *, engine: Engine | None = None
+        self,
+        Phi: Any,
+        Y: Array,
+        weight: Array | None = None,
+        *,
+        engine: Engine | None = None,
     ) -> Self:
         """Add a block of rows, in place. Cost kp² + 2kpT for k rows.
 

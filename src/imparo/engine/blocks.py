@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
+
 from imparo.errors import MemoryBudgetError
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
@@ -59,7 +61,7 @@ def parse_memory(memory: int | float | str | None) -> int:
                 "as '2GB' or '512MiB'"
             )
         size = amount * (_BINARY if match[3] else _UNITS)[match[2].upper()]
-    elif isinstance(memory, bool) or not isinstance(memory, int | float):
+    elif isinstance(memory, bool) or not isinstance(memory, int | float | np.number):
         raise ValueError(
             f"memory={memory!r} is not an amount of memory; give bytes or text such as '2GB'"
         )

@@ -3,8 +3,9 @@
 ‖x − z‖² = ‖x‖² + ‖z‖² − 2xᵀz is one matrix product, but where x ≈ z the three terms
 cancel: the error is about ε(‖x‖² + ‖z‖²) however small the distance. So the data
 are centered first, and the entries that are small against that error are computed
-again from the differences. In float32, blocks with many such entries are computed
-in float64 instead, and in float64 by differences throughout.
+again from the differences of the rows as they were given: centering rounds them. In
+float32, blocks with many such entries are computed in float64 instead, and in
+float64 by differences throughout.
 """
 
 from collections.abc import Callable
@@ -21,7 +22,8 @@ from imparo.engine.base import Array
 RECOMPUTE_BELOW = {np.dtype(np.float32): 1e-2, np.dtype(np.float64): 1e-6}
 # Above this share of recomputed entries another route for the whole block is faster.
 MANY = 0.02
-_PAIRS_AT_ONCE = 2**16
+# Numbers in the differences that are held at once, 32 MB in float64.
+_NUMBERS_AT_ONCE = 2**22
 
 Product = Callable[[Array, Array], Array]
 
@@ -31,55 +33,61 @@ def squared_distances(X: Any, Z: Any, width: float, product: Product) -> Array:
     if sparse.issparse(X) or sparse.issparse(Z):
         return _sparse_squared_distances(sparse.csr_array(X), sparse.csr_array(Z), width)
     dtype = np.result_type(X, Z, np.float32)
-    same = X is Z
+    if X.shape[0] == 0 or Z.shape[0] == 0:
+        return np.zeros((X.shape[0], Z.shape[0]), dtype)
+    S = _expanded(X, Z, width, dtype, product)
+    if S is None and dtype == np.float32:
+        S = _expanded(X, Z, width, np.dtype(np.float64), product)
+    if S is None:
+        S = cdist(X, Z, "sqeuclidean")
+        S /= width**2
+    return S.astype(dtype, copy=False)
+
+
+def _expanded(
+    X: Array, Z: Array, width: float, dtype: np.dtype[Any], product: Product
+) -> Array | None:
+    """Return the distances by one product in ``dtype``, or None where too many cancel."""
     center = Z.mean(axis=0, dtype=np.float64)
-    Z = ((Z - center) / width).astype(dtype, copy=False)
-    X = Z if same else ((X - center) / width).astype(dtype, copy=False)
-    return _dense_squared_distances(X, Z, product)
-
-
-def _dense_squared_distances(X: Array, Z: Array, product: Product) -> Array:
-    dtype = X.dtype
-    xx, zz = np.einsum("ij,ij->i", X, X), np.einsum("ij,ij->i", Z, Z)
+    right = ((Z - center) / width).astype(dtype, copy=False)
+    left = right if X is Z else ((X - center) / width).astype(dtype, copy=False)
+    xx, zz = np.einsum("ij,ij->i", left, left), np.einsum("ij,ij->i", right, right)
     # One product instead of three passes over the n × m result:
     # [−2X, ‖x‖², 1] [Z, 1, ‖z‖²]ᵀ.
-    left = np.column_stack([-2 * X, xx, np.ones_like(xx)])
-    right = np.column_stack([Z, np.ones_like(zz), zz])
+    left = np.column_stack([-2 * left, xx, np.ones_like(xx)])
+    right = np.column_stack([right, np.ones_like(zz), zz])
     S = product(left, right.T)
     del left, right
-    share = RECOMPUTE_BELOW[dtype]
-    if S.size:
-        suspects = np.flatnonzero(share * (xx[:, None] + zz.max()) > S)
-        if len(suspects) > max(MANY * S.size, 4 * len(X)):
-            if dtype == np.float32:
-                wide = _dense_squared_distances(X.astype(float), Z.astype(float), product)
-                return wide.astype(np.float32)
-            return cdist(X, Z, "sqeuclidean")
-        _recompute(S, suspects, lambda i, j: X[i] - Z[j])
+    suspects = np.flatnonzero(RECOMPUTE_BELOW[dtype] * (xx[:, None] + zz.max()) > S)
+    if len(suspects) > max(MANY * S.size, 4 * len(X)):
+        return None
+    flat = S.reshape(-1)
+    for some in _batches(suspects, X.shape[1]):
+        i, j = np.divmod(some, S.shape[1])
+        D = X[i].astype(np.float64) - Z[j]
+        flat[some] = np.einsum("ij,ij->i", D, D) / width**2
     return np.maximum(S, 0, out=S)
 
 
-def _recompute(
-    S: Array, suspects: Array, difference: Callable[[Array, Array], Array]
-) -> None:
-    flat = S.reshape(-1)
-    for start in range(0, len(suspects), _PAIRS_AT_ONCE):
-        some = suspects[start : start + _PAIRS_AT_ONCE]
-        D = difference(*np.divmod(some, S.shape[1])).astype(np.float64, copy=False)
-        flat[some] = np.einsum("ij,ij->i", D, D)
+def _batches(suspects: Array, n_columns: int) -> list[Array]:
+    pairs = max(1, _NUMBERS_AT_ONCE // max(1, n_columns))
+    return [suspects[start : start + pairs] for start in range(0, len(suspects), pairs)]
 
 
 def _sparse_squared_distances(X: Any, Z: Any, width: float) -> Array:
     dtype = np.result_type(X.dtype, Z.dtype, np.float32)
-    X, Z = X.astype(dtype) / dtype.type(width), Z.astype(dtype) / dtype.type(width)
-    xx, zz = X.multiply(X).sum(axis=1), Z.multiply(Z).sum(axis=1)
+    X, Z = X.astype(np.float64), Z.astype(np.float64)
+    xx, zz = X.multiply(X).sum(axis=1)[:, None], Z.multiply(Z).sum(axis=1)[None, :]
     S: Array = np.ascontiguousarray((X @ Z.T).toarray())
     S *= -2
-    S += np.asarray(xx).reshape(-1, 1)
-    S += np.asarray(zz).reshape(1, -1)
-    if S.size:
-        suspects = np.flatnonzero(
-            RECOMPUTE_BELOW[dtype] * (xx.reshape(-1, 1) + zz.reshape(1, -1)) > S
-        )
-        _recompute(S, suspects, lambda i, j: (X[i] - Z[j]).toarray())
-    return np.maximum(S, 0, out=S)
+    S += xx
+    S += zz
+    flat = S.reshape(-1)
+    suspects = np.flatnonzero(RECOMPUTE_BELOW[np.dtype(np.float64)] * (xx + zz) > S)
+    # A difference of two sparse rows is sparse: as many numbers as the average row has.
+    for some in _batches(suspects, 2 * (X.nnz + Z.nnz) // max(1, X.shape[0] + Z.shape[0])):
+        i, j = np.divmod(some, S.shape[1])
+        D = X[i] - Z[j]
+        flat[some] = D.multiply(D).sum(axis=1)
+    S /= width**2
+    return np.maximum(S, 0, out=S).astype(dtype, copy=False)

@@ -11,6 +11,8 @@ from imparo.errors import JitterWarning, NotPositiveDefiniteError
 Factor = TypeVar("Factor")
 
 TRIES = 8
+# A larger share of the diagonal would change the answer: 5 tries in float32.
+LARGEST_SHARE = 1e-2
 
 
 def factor_with_jitter(
@@ -41,8 +43,9 @@ def factor_with_jitter(
     Raises
     ------
     NotPositiveDefiniteError
-        If eight escalations do not help: the matrix is not positive semidefinite
-        up to rounding, and a shift large enough to hide it would change the answer.
+        If eight escalations, or those up to a hundredth of ``scale``, do not help: the
+        matrix is not positive semidefinite up to rounding, and a shift large enough to
+        hide it would change the answer.
 
     Warns
     -----
@@ -55,6 +58,8 @@ def factor_with_jitter(
     scale = abs(scale) if np.isfinite(scale) and scale != 0 else 1.0
     jitter = float(np.finfo(dtype).eps) * scale
     for _ in range(TRIES):
+        if jitter > LARGEST_SHARE * scale:
+            break
         factor = attempt(jitter)
         if factor is not None:
             warnings.warn(

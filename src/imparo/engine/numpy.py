@@ -5,6 +5,7 @@ between them runs no faster on two cores than on one. All heavy work therefore g
 through SciPy, NumPy does the element-wise rest.
 """
 
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -43,7 +44,7 @@ def _column_major_symmetric(A: Array, overwrite: bool) -> tuple[Array, bool]:
 class NumpyEngine:
     """NumPy arrays, computed by SciPy's BLAS and LAPACK on all cores."""
 
-    xp = np
+    xp: ModuleType = np
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return column-major zeros, which BLAS updates in place."""
@@ -62,7 +63,8 @@ class NumpyEngine:
     def inner(self, X: Any, Z: Any) -> Array:
         """Return X Zᵀ as a dense array."""
         if sparse.issparse(X) or sparse.issparse(Z):
-            S = X @ Z.T
+            dtype = np.result_type(X.dtype, Z.dtype, np.float32)
+            S = X.astype(dtype, copy=False) @ Z.T.astype(dtype, copy=False)
             return np.ascontiguousarray(S.toarray() if sparse.issparse(S) else S)
         return self.product(X, Z.T)
 
@@ -81,7 +83,7 @@ class NumpyEngine:
         if sparse.issparse(block):
             A += (block.T @ block).toarray()
             return
-        if block.shape[0] == 0:
+        if 0 in block.shape:
             return
         block = np.ascontiguousarray(block, A.dtype)
         syrk = blas.get_blas_funcs("syrk", (A,))
@@ -111,7 +113,7 @@ class NumpyEngine:
             if shift:
                 work[np.diag_indices_from(work)] += shift
             R, info = potrf(work, lower=not is_upper, clean=1, overwrite_a=1)
-            if info != 0 or not np.isfinite(R[-1, -1]):
+            if info != 0 or not np.isfinite(np.diagonal(R)).all():
                 return None
             return R if is_upper else R.T
 
@@ -142,6 +144,9 @@ class NumpyEngine:
 
     def pivoted_cholesky(self, A: Array, tolerance: float) -> tuple[Array, Array]:
         """Return L with A ≈ LLᵀ and the pivots, by LAPACK's ``pstrf``."""
+        # LAPACK takes its first pivot whatever the tolerance.
+        if np.max(np.diagonal(A), initial=0) <= tolerance:
+            return np.empty((len(A), 0), A.dtype, order="F"), np.empty(0, np.intp)
         pstrf = lapack.get_lapack_funcs("pstrf", (A,))
         work, is_upper = _column_major_symmetric(A, overwrite=False)
         R, order, rank, _ = pstrf(work, tol=tolerance, lower=not is_upper, overwrite_a=1)

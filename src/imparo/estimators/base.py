@@ -183,7 +183,12 @@ class ExactMachine(BaseEstimator):
         return path, model
 
     def _keep(
-        self, model: Solved, rows: Rows, kernel: Kernel, sigma: float | None, path: Path | None
+        self,
+        model: Solved,
+        rows: Rows,
+        kernel: Kernel,
+        sigma: float | None,
+        path: Path | None,
     ) -> None:
         self.kernel_, self.sigma_, self.path_ = kernel, sigma, path
         self.form_ = "primal" if model.primal else "dual"
@@ -195,10 +200,20 @@ class ExactMachine(BaseEstimator):
         """Return the (n, T) matrix of predictions."""
         check_is_fitted(self, "coef_")
         X = validate_data(
-            self, _numeric(X), accept_sparse="csr", dtype=self.coef_.dtype, order="C", reset=False
+            self,
+            _numeric(X),
+            accept_sparse="csr",
+            dtype=self.coef_.dtype,
+            order="C",
+            reset=False,
         )
         return predict_in_blocks(
-            X, self.kernel_, self.X_fit_, self.coef_, self.intercept_, parse_memory(self.memory)
+            X,
+            self.kernel_,
+            self.X_fit_,
+            self.coef_,
+            self.intercept_,
+            parse_memory(self.memory),
         )
 
 
@@ -236,7 +251,10 @@ class _Work:
         return errors(problem, self.filter, self.levels(problem), self.score)
 
     def path(
-        self, candidates: list[tuple[float | None, Kernel]], scores: list[Scores], method: str
+        self,
+        candidates: list[tuple[float | None, Kernel]],
+        scores: list[Scores],
+        method: str,
     ) -> Path:
         axes: dict[str, Array] = {}
         if len(candidates) > 1:
@@ -272,7 +290,7 @@ def _numeric(X: Any) -> Any:
             array.dtype.kind == "O" and any(isinstance(v, str) for v in array.ravel()[:1000])
         ):
             raise ValueError(
-                "X holds text and must hold numbers, not strings; encode text columns first, for "
-                "instance with OneHotEncoder"
+                "X holds text and must hold numbers, not strings; encode text columns first, "
+                "for instance with OneHotEncoder"
             )
     return X

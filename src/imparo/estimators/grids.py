@@ -42,7 +42,9 @@ def penalties(penalty: Any, diagonal: Array) -> Array:
     """
     if isinstance(penalty, str):
         if penalty != "auto":
-            raise ValueError(f"penalty={penalty!r} is not known; give a number, a grid or 'auto'")
+            raise ValueError(
+                f"penalty={penalty!r} is not known; give a number, a grid or 'auto'"
+            )
         top = float(np.mean(diagonal, dtype=np.float64))
         top = top if top > 0 else 1.0
         lowest = max(_SMALLEST, resolution(len(diagonal), diagonal.dtype))
@@ -54,10 +56,15 @@ def components(value: Any, n: int) -> Array:
     """Return the grid of numbers of components: at most 100 of 1..n for "auto"."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"components={value!r} is not known; give a number, a grid or 'auto'")
+            raise ValueError(
+                f"components={value!r} is not known; give a number, a grid or 'auto'"
+            )
         return np.unique(np.geomspace(1, max(n, 1), 100).astype(int))
     grid = _numbers(
-        "components", value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
+        "components",
+        value,
+        "whole numbers from 1 on",
+        lambda g: (g >= 1) & (g == np.floor(g)),
     )
     return grid.astype(int)
 
@@ -66,7 +73,9 @@ def iterations(value: Any, filter: Filter) -> Array:
     """Return the grid of numbers of steps: every one up to a limit for "auto"."""
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(f"iterations={value!r} is not known; give a number, a grid or 'auto'")
+            raise ValueError(
+                f"iterations={value!r} is not known; give a number, a grid or 'auto'"
+            )
         return np.arange(1, _STEPS.get(type(filter).__name__, 200) + 1)
     numbers = _numbers("iterations", value, "whole numbers from 1 on", lambda grid: grid >= 1)
     return np.unique(check_steps(numbers))

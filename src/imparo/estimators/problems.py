@@ -111,7 +111,10 @@ class Dual(_Form):
         # Raised above all others it comes out alone, as the last.
         n, M = len(self.matrix), self.matrix
         u = self.root / np.sqrt(self.total)
-        top = max(2 * largest_eigenvalue(M, n), float(np.finfo(M.dtype).tiny) / resolution(n, M.dtype))
+        top = max(
+            2 * largest_eigenvalue(M, n),
+            float(np.finfo(M.dtype).tiny) / resolution(n, M.dtype),
+        )
         for rows in row_blocks(n, 256):
             M[rows] += (top * u[rows]) * u.T
         whole = Spectrum.of(M, overwrite=True)

@@ -75,7 +75,7 @@ class Iterative(Filter):
 
     @property
     def parameter(self) -> str:
-        """ "iterations"."""
+        """The number of steps."""
         return "iterations"
 
     @abstractmethod

@@ -51,7 +51,7 @@ class Landweber(Iterative):
     def iterates(
         self, M: Any, y: Array, scale: float | None = None, *, primal: bool = False
     ) -> Iterator[Array]:
-        """Yield α_1, α_2, …"""
+        """Yield the solutions after 1, 2, … steps."""
         product = as_operator(M)
         eta = self._step(largest_eigenvalue(M, len(y)) if scale is None else scale)
         solution = eta * y

@@ -44,7 +44,7 @@ class NuMethod(Iterative):
     def iterates(
         self, M: Any, y: Array, scale: float | None = None, *, primal: bool = False
     ) -> Iterator[Array]:
-        """Yield α_1, α_2, …"""
+        """Yield the solutions after 1, 2, … steps."""
         product, nu = as_operator(M), self.nu
         scale = largest_eigenvalue(M, len(y)) if scale is None else scale
         scale = scale if scale > 0 else 1.0

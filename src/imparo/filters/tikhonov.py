@@ -28,7 +28,7 @@ class Tikhonov(Filter):
 
     @property
     def parameter(self) -> str:
-        """ "penalty"."""
+        """The penalty λ."""
         return "penalty"
 
     def g(self, sigma: Array, levels: Any, scale: float | None = None) -> Array:

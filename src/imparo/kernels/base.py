@@ -199,6 +199,11 @@ class _Pair(Kernel):
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
+    def sparse(self) -> bool:  # type: ignore[override]
+        """Whether both parts accept sparse rows."""
+        return all(part.sparse for part in self._parts)
+
+    @property
     def needs_sigma(self) -> bool:
         return any(part.needs_sigma for part in self._parts)
 

@@ -12,9 +12,11 @@ from imparo.persistence import persistent
 
 
 def _squared_norms(X: Any) -> Array:
+    dtype = np.result_type(X.dtype, np.float32)
     if sparse.issparse(X):
+        X = X.astype(dtype, copy=False)
         return np.asarray(X.multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X)
+    return np.einsum("ij,ij->i", X, X, dtype=dtype)
 
 
 @persistent

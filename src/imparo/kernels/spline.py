@@ -20,9 +20,9 @@ _TERMS = 64
 class Spline(Kernel):
     """K_q(x, x') = 1 + Σ_{k≥1} 2cos(2πk(x − x'))/k^q on [0, 1], any real q > 1.
 
-    Over several columns it is the product of the columns' kernels. As
-    ∫K_q(ω, x)K_q(ω, x')dω = K_{2q}(x, x'), everything about these kernels is
-    diagonal in the Fourier basis: see chapter 5 of the thesis, numerical results.
+    For one column. As ∫K_q(ω, x)K_q(ω, x')dω = K_{2q}(x, x'), everything about these
+    kernels is diagonal in the Fourier basis: see chapter 5 of the thesis, numerical
+    results.
 
     Parameters
     ----------
@@ -46,26 +46,29 @@ class Spline(Kernel):
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
         for rows in (X, Z):
+            if rows.shape[1] != 1:
+                raise ValueError(
+                    f"the spline kernel takes one column and X has {rows.shape[1]}; use the "
+                    "Gaussian or a Matérn kernel"
+                )
             if rows.size and (rows.min() < 0 or rows.max() > 1):
                 raise ValueError(
                     "the spline kernel is defined on [0, 1] and X goes from "
-                    f"{rows.min():.3g} to {rows.max():.3g}; scale the columns first"
+                    f"{rows.min():.3g} to {rows.max():.3g}; scale the column first"
                 )
-        K = np.ones((X.shape[0], Z.shape[0]), np.result_type(X, Z, np.float32))
-        for column in range(X.shape[1]):
-            turn = np.abs(X[:, column, None] - Z[None, :, column])
-            # |x − x'| and 1 − |x − x'| are the same angle; the smaller converges faster.
-            theta = 2 * np.pi * np.minimum(turn, 1 - turn)
-            K *= 1 + 2 * cosine_series(theta, float(self.q))
-        return K
+        turn = np.abs(X - Z.T)
+        # |x − x'| and 1 − |x − x'| are the same angle; the smaller converges faster.
+        theta = 2 * np.pi * np.minimum(turn, 1 - turn)
+        K = 1 + 2 * cosine_series(theta, float(self.q))
+        return K.astype(np.result_type(X, Z, np.float32), copy=False)
 
     def diagonal(self, X: Any) -> Array:
-        """Return (1 + 2ζ(q))^d for every row."""
-        return (1 + 2 * zeta(self.q)) ** X.shape[1] * ones(X)
+        """Return 1 + 2ζ(q) for every row."""
+        return self.bound * ones(X)
 
     @property
     def bound(self) -> float:
-        """1 + 2ζ(q), for one column."""
+        """1 + 2ζ(q)."""
         return float(1 + 2 * zeta(self.q))
 
 
@@ -76,6 +79,10 @@ def cosine_series(theta: Array, q: float) -> Array:
     power of θ (or θ^{q−1}log θ where q is odd) and an even power series whose
     coefficients are ζ(q − 2j)(−1)^j/(2j)!. The direct sum needs 10^16 terms for q = 2.
     """
+    if q > 60:
+        # The second term is below the rounding of the first, and θ^{q−1} may overflow.
+        return np.cos(theta, dtype=np.float64)
+    q = _away_from_poles(q)
     leading, coefficients = _expansion(q)
     total = np.zeros_like(theta, dtype=np.float64)
     square = np.square(theta, dtype=np.float64)
@@ -91,9 +98,20 @@ def cosine_series(theta: Array, q: float) -> Array:
     return total + leading * power
 
 
+def _away_from_poles(q: float) -> float:
+    """Return the odd number that is within 1e-8 of q > 2, or else q.
+
+    Beside an odd q two terms of the expansion are as large as 1/|q − odd| and cancel;
+    the series itself changes by less than 1e-8.
+    """
+    odd = 2 * round((q - 1) / 2) + 1
+    return float(odd) if odd > 1 and abs(q - odd) < 1e-8 else q
+
+
 @cache
 def _expansion(q: float) -> tuple[float, tuple[float, ...]]:
-    is_odd = q % 2 == 1
+    odd = 2 * round((q - 1) / 2) + 1
+    is_odd = q == odd
     coefficients, factorial = [], 1.0
     for j in range(_TERMS):
         if j > 0:
@@ -104,6 +122,8 @@ def _expansion(q: float) -> tuple[float, tuple[float, ...]]:
     if is_odd:
         leading = (-1) ** ((int(q) - 1) // 2) / gamma(q)
     else:
-        # Γ(1 − q)cos(π(q − 1)/2) without the poles of Γ at even q.
-        leading = np.pi / (2 * gamma(q) * np.cos(np.pi * q / 2))
+        # Γ(1 − q)cos(π(q − 1)/2) without the poles of Γ at even q; the cosine of πq/2 as
+        # a sine, which keeps its digits beside odd q.
+        cosine = (-1) ** ((odd + 1) // 2) * np.sin(np.pi * (q - odd) / 2)
+        leading = np.pi / (2 * gamma(q) * cosine)
     return float(leading), tuple(coefficients)

@@ -4,9 +4,8 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.metrics import pairwise_distances
 
-from imparo.engine import Array
+from imparo.engine import Array, default_engine
 from imparo.kernels.base import Kernel, check_sigma
 
 _SAMPLE = 1000
@@ -42,9 +41,14 @@ def median_width(
     if n > _SAMPLE:
         rng = rng or np.random.RandomState(0)
         X = X[rng.choice(n, _SAMPLE, replace=False)]
-    if sparse.issparse(X) and distance != "euclidean":
-        X = X.toarray()
-    D = pairwise_distances(X, metric=distance)[np.triu_indices(X.shape[0], 1)]
+    engine = default_engine()
+    # The engine's distances are exactly 0 for equal rows; scikit-learn's are not.
+    if distance == "euclidean":
+        D = np.sqrt(engine.squared_distances(X, X))
+    else:
+        X = X.toarray() if sparse.issparse(X) else X
+        D = engine.absolute_distances(X, X)
+    D = D[np.triu_indices(X.shape[0], 1)]
     D = D[D > 0]
     return float(np.median(D)) if len(D) else 1.0
 
@@ -68,11 +72,17 @@ def scale_width(X: Any) -> float:
     >>> scale_width(np.array([[0.0, 4.0], [4.0, 0.0]]))
     2.0
     """
+    # The variance of equal numbers rounds to something that is not quite 0.
+    if X.min() == X.max():
+        return 1.0
     if sparse.issparse(X):
-        variance = X.multiply(X).mean() - X.mean() ** 2
+        data, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
+        mean = data.sum() / size
+        squares = np.square(data - mean).sum() + (size - len(data)) * mean**2
+        variance = squares / size
     else:
         variance = np.var(X, dtype=np.float64)
-    return float(np.sqrt(X.shape[1] * variance / 2)) if variance > 0 else 1.0
+    return float(np.sqrt(X.shape[1] * variance / 2))
 
 
 def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Array:
