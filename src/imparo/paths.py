@@ -118,9 +118,9 @@ class Path:
         -------
         matplotlib Axes
         """
-        plt = _pyplot()
+        plt = pyplot()
         if ax is None:
-            ax = plt.subplots(figsize=(6.4, 4.2), layout="constrained")[1]
+            ax = plt.subplots(figsize=(5.6, 3.9), layout="constrained")[1]
         name, grid = list(self.axes.items())[-1]
         errors = self.errors.reshape(-1, len(grid))
         train = self.train_errors.reshape(-1, len(grid))
@@ -145,12 +145,15 @@ class Path:
         shown = shown[np.isfinite(shown) & (shown > 0)]
         if self.metric.startswith("root") and len(shown):
             ax.set_yscale("log")
-            ax.set_ylim(max(shown.min(), best / 30) * 0.9, min(shown.max(), best * 30) * 1.1)
+            ax.set_ylim(max(shown.min(), best * 0.4) * 0.95, min(shown.max(), best * 8) * 1.05)
+            for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
+                axis_formatter(lambda value, _: f"{value:g}")
         ax.legend(frameon=False, fontsize="small")
         return ax
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """Return matplotlib.pyplot, or raise an error that says how to get it."""
     try:
         import matplotlib.pyplot as plt
     except ImportError as error:

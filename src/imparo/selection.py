@@ -356,7 +356,7 @@ def _walk_iterates(split: Split, filter: Iterative, levels: Array, score: Score)
     for t, solution in enumerate(islice(steps, max(wanted)), start=1):
         if t in wanted:
             coef, intercept = problem.model(solution)
-            F = features @ coef + intercept
+            F = default_engine().product(features, coef) + intercept
             sums[0, :, wanted[t]] = score(split.Y, F[:, None, :], split.weight)[:, 0]
             F = problem.fitted(solution)
             sums[1, :, wanted[t]] = score(problem.Y, F[:, None, :], problem.weight)[:, 0]

@@ -32,8 +32,8 @@ class Engine(Protocol):
     def absolute_distances(self, X: Array, Z: Array, width: float = 1.0) -> Array:
         """Return ‖x − z‖₁/width, shape (n, m). Cost 3nmd, not a matrix product."""
 
-    def product(self, A: Array, B: Array) -> Array:
-        """Return the matrix product A B in row-major order."""
+    def product(self, A: Any, B: Array) -> Array:
+        """Return the matrix product A B in row-major order; A may be sparse."""
 
     def accumulate_gram(self, A: Array, block: Any) -> None:
         """Add blockᵀ block to the upper triangle of A, in place. Cost b p²."""

@@ -50,8 +50,10 @@ class NumpyEngine:
         """Return column-major zeros, which BLAS updates in place."""
         return np.zeros(shape, dtype, order="F")
 
-    def product(self, A: Array, B: Array) -> Array:
-        """Return A B in row-major order, computed as (BᵀAᵀ)ᵀ."""
+    def product(self, A: Any, B: Array) -> Array:
+        """Return A B in row-major order, computed as (BᵀAᵀ)ᵀ; A may be sparse."""
+        if sparse.issparse(A):
+            return np.ascontiguousarray(A @ B)
         dtype = np.result_type(A, B)
         a, a_flipped = _fortran(A.astype(dtype, copy=False))
         b, b_flipped = _fortran(B.astype(dtype, copy=False))

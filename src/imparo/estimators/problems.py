@@ -94,7 +94,8 @@ class Dual(_Form):
         self.mean = np.zeros(n, K.dtype)
         if (rows.weight != 1).any() or intercept:
             if intercept:
-                self.mean = (K @ rows.weight / self.total).astype(K.dtype)
+                w = rows.weight[:, None] / K.dtype.type(self.total)
+                self.mean = default_engine().product(K, w)[:, 0]
             K *= self.root
             K *= self.root.T
         if intercept:
@@ -183,7 +184,7 @@ class Dual(_Form):
         coef = self.root * solution
         intercept = self.offset - self.mean @ coef
         if isinstance(self.kernel, Linear):
-            coef = self.rows.X.T @ coef
+            coef = default_engine().product(self.rows.X.T, coef)
         return coef, intercept
 
 
@@ -231,10 +232,10 @@ class Primal(_Form):
 
     def training_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of U = ΦVΛ^{−1/2}, computed anew at each pass."""
-        basis = self._basis[1]
+        basis, product = self._basis[1], default_engine().product
         center = self.mean @ basis
         for part in row_blocks(len(self.rows), self._block):
-            yield part, self.root[part] * (self.rows.X[part] @ basis - center)
+            yield part, self.root[part] * (product(self.rows.X[part], basis) - center)
 
     def features(self, X: Any) -> Any:
         """Return the rows themselves."""
@@ -243,12 +244,12 @@ class Primal(_Form):
     def fitted(self, solution: Array) -> Array:
         """Return the predictions of a solution on the training rows."""
         coef, intercept = self.model(solution)
-        return np.asarray(self.rows.X @ coef) + intercept
+        return default_engine().product(self.rows.X, coef) + intercept
 
     def evaluation(self, X: Any) -> tuple[Array, Array]:
         """Return the components of new rows; nothing of them is in the null space."""
         values, basis, _ = self._basis
-        B = (X @ basis - self.mean @ basis) * values
+        B = (default_engine().product(X, basis) - self.mean @ basis) * values
         return B, np.zeros((len(B), self.Y.shape[1]), B.dtype)
 
     def solution_of_levels(self, G: Array, G_null: float) -> Array:
@@ -263,7 +264,7 @@ class Primal(_Form):
 
 def _take_out_direction(M: Array, u: Array) -> None:
     """Make M = P M P with P = I − uuᵀ, in place, for symmetric M. Cost 6n²."""
-    v = M @ u
+    v = default_engine().product(M, u)
     v -= 0.5 * float((u.T @ v)[0, 0]) * u
     for rows in row_blocks(len(M), 256):
         M[rows] -= u[rows] * v.T
@@ -278,8 +279,7 @@ def predict_in_blocks(
     ``fitted`` is None where ``coef`` are weights of the columns of X.
     """
     if fitted is None:
-        F = X @ coef
-        return np.asarray(F) + intercept
+        return default_engine().product(X, coef) + intercept
     F = np.empty((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
     if sparse.issparse(X):
         X = X.tocsr()

@@ -2,13 +2,14 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import islice
 from typing import Any, ClassVar
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, eigsh
 
-from imparo.engine import Array
+from imparo.engine import Array, default_engine
 
 Operator = Callable[[Array], Array]
 
@@ -133,7 +134,7 @@ def as_operator(M: Any) -> Operator:
     """Return the product with M as a function."""
     if isinstance(M, LinearOperator):
         return M.matmat
-    return M if callable(M) else M.__matmul__
+    return M if callable(M) else partial(default_engine().product, M)
 
 
 def largest_eigenvalue(M: Any, n: int) -> float:

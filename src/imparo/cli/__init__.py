@@ -1,0 +1,15 @@
+"""The command line: one file for each command."""
+
+import click
+
+from imparo import __version__
+from imparo.cli.demo import demo
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="imparo")
+def main() -> None:
+    """Kernel machines that fit your budget and then keep learning."""
+
+
+main.add_command(demo)
