@@ -33,6 +33,14 @@ def test_linear_kernel_is_ridge(rng, shape, intercept, weighted):
     assert ours.form_ == ("primal" if shape[1] < shape[0] else "dual")
 
 
+@pytest.mark.parametrize("shape", [(60, 3), (10, 25)])
+def test_linear_kernel_is_ridge_far_from_the_origin(rng, shape):
+    X, y = rng.normal(size=shape) + 1e6, rng.normal(size=shape[0])
+    ours = KernelRegressor("linear", penalty=[1e-3, 1e-2], intercept=True).fit(X, y)
+    theirs = Ridge(alpha=ours.penalty_ * shape[0]).fit(X - 1e6, y)
+    assert_allclose(ours.predict(X), theirs.predict(X - 1e6), rtol=1e-7, atol=1e-7)
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_gaussian_kernel_is_kernel_ridge(wave, rng, weighted):
     X, y = wave

@@ -346,6 +346,15 @@ def test_from_statistics_is_update_from_scratch(seed, weighted):
     assert_same(factor, scratch, rtol=1e-8, atol=1e-8)
 
 
+def test_from_statistics_goes_on_by_single_rows(route):
+    Phi, Y = some_rows(14)
+    factor = Factor.from_statistics(Statistics(P, T).add(Phi[:8], Y[:8]), 0.1)
+    for i in range(8, N):
+        factor.update(Phi[i : i + 1], Y[i : i + 1])
+    factor.downdate(Phi[:3], Y[:3])
+    assert_same(factor, reference(Phi[3:], Y[3:], np.ones(N - 3), 0.1), **CLOSE)
+
+
 @given(seed=seeds, penalty=st.sampled_from([0.01, 1.0]))
 @often
 def test_residual_is_the_least_penalized_error(seed, penalty):

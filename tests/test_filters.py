@@ -361,6 +361,17 @@ def test_cg_primal_reaches_least_squares_and_stays():
         assert_allclose(w, expected, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize(("dtype", "tolerance"), [(np.float64, 1e-11), (np.float32, 1e-4)])
+def test_cg_solves_a_consistent_system_to_rounding(dtype, tolerance):
+    for seed in range(10):
+        K, _ = matrix(np.r_[np.zeros(5), np.logspace(-1, 0, 15)], seed)
+        K = K.astype(dtype)
+        y = K @ outputs(20, seed).astype(dtype)
+        found = iterate(ConjugateGradient(), K, y, 200)
+        errors = np.linalg.norm(K @ found - y, axis=(1, 2)) / np.linalg.norm(y)
+        assert (errors[30:] < tolerance).all()
+
+
 def inconsistent(rank, n, dtype, seed):
     """Return a singular K, y off its range, and the least-squares fit of y."""
     K, Q = matrix(np.r_[np.zeros(n - rank), np.logspace(-1, 0, rank)], seed)

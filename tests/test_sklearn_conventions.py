@@ -1,8 +1,23 @@
 """scikit-learn's own checks, and what its users take for granted."""
 
+import pickle
+
+import joblib
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from imparo import KernelClassifier, KernelRegressor
+from imparo.kernels import Gaussian, Linear
 
 FIXED = {"sigma": 20.0, "penalty": 1e-3}
 ESTIMATORS = [
@@ -35,3 +50,121 @@ def expected_failures(estimator):
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_conventions(estimator, check):
     check(estimator)
+
+
+def breast_cancer():
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    return X, y
+
+
+def test_frames_give_feature_names_and_the_array_model():
+    X, y = breast_cancer()
+    scaled = StandardScaler().set_output(transform="pandas").fit_transform(X)
+    expected = KernelClassifier().fit(scaled.to_numpy(), y.to_numpy())
+    for frame in (scaled, pl.from_pandas(scaled)):
+        model = KernelClassifier().fit(frame, y)
+        assert list(model.feature_names_in_) == list(X.columns)
+        assert (
+            model.decision_function(frame) == expected.decision_function(scaled.values)
+        ).all()
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(scaled[scaled.columns[::-1]])
+
+
+def test_outputs_may_be_series():
+    X, y = breast_cancer()
+    for series in (y, pl.Series(y.to_numpy()), pd.Series(y, dtype="category")):
+        model = KernelClassifier("linear", intercept=True, penalty=1e-3).fit(X, series)
+        assert model.score(X, y) > 0.9
+
+
+def test_pipeline_passes_frames_through():
+    X, y = breast_cancer()
+    pipeline = make_pipeline(StandardScaler(), KernelClassifier())
+    pipeline.set_output(transform="pandas").fit(X, y)
+    assert list(pipeline[-1].feature_names_in_) == list(X.columns)
+    assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.95
+
+
+def test_grid_search_over_kernels_filters_and_penalties(wave):
+    X, y = wave
+    grid = {
+        "kernel": [Gaussian(1.0), Gaussian(1.0) + Linear(), "matern32"],
+        "penalty": [1e-3, 1e-1],
+        "filter": ["tikhonov", "cutoff"],
+    }
+    search = GridSearchCV(KernelRegressor(), grid, cv=3).fit(X, y)
+    assert len(search.cv_results_["params"]) == 12
+    scores = search.cv_results_["mean_test_score"]
+    assert len(np.unique(scores)) == 12  # every setting has an effect
+
+
+def test_grid_search_slices_a_precomputed_kernel(wave):
+    X, y = wave
+    K = Gaussian(1.0)(X)
+    grid = {"penalty": [1e-4, 1e-2, 1.0]}
+    on_matrix = GridSearchCV(KernelRegressor("precomputed"), grid, cv=3).fit(K, y)
+    on_rows = GridSearchCV(KernelRegressor(Gaussian(1.0)), grid, cv=3).fit(X, y)
+    np.testing.assert_allclose(
+        on_matrix.cv_results_["mean_test_score"], on_rows.cv_results_["mean_test_score"]
+    )
+
+
+def test_clone_keeps_parameters_and_drops_the_fit(wave):
+    model = KernelRegressor(Gaussian(2.0), penalty=[0.1, 1.0], validation=3).fit(*wave)
+    copy = clone(model)
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "coef_")
+
+
+@pytest.mark.parametrize("dump", [pickle.dumps, lambda m: pickle.dumps(m, protocol=2)])
+def test_pickle(wave, dump):
+    X, y = wave
+    model = KernelRegressor(sigma=[0.5, 1.0]).fit(X, y)
+    same = pickle.loads(dump(model))
+    assert (same.predict(X) == model.predict(X)).all()
+    assert same.path_.best == model.path_.best
+
+
+def test_joblib(wave, tmp_path):
+    X, y = wave
+    model = KernelClassifier(sigma=1.0).fit(X, y > 0)
+    joblib.dump(model, tmp_path / "model")
+    assert (joblib.load(tmp_path / "model").predict(X) == model.predict(X)).all()
+
+
+def test_calibrated_probabilities_come_from_the_decision_function():
+    X, y = breast_cancer()
+    X = StandardScaler().fit_transform(X)
+    calibrated = CalibratedClassifierCV(KernelClassifier(penalty=1e-3), cv=3).fit(
+        X[::2], y[::2]
+    )
+    p = calibrated.predict_proba(X[1::2])[:, 1]
+    assert np.mean((p - y[1::2]) ** 2) < 0.05  # the Brier score of a coin is 0.25
+
+
+def test_rows_are_not_aliased(wave):
+    X, y = wave[0].copy(), wave[1].copy()
+    model = KernelRegressor(sigma=1.0, penalty=1e-3).fit(X, y)
+    before = model.predict(wave[0])
+    X[:], y[:] = 0, 0
+    assert (model.predict(wave[0]) == before).all()
+
+
+def test_inputs_are_not_changed(wave):
+    X, y = wave
+    K, w = Gaussian(1.0)(X), np.linspace(0.5, 1.5, len(y))
+    copies = [a.copy() for a in (X, y, K, w)]
+    for settings in ({}, {"penalty": 0.1}, {"filter": "nu"}, {"validation": 3}):
+        KernelRegressor("precomputed", intercept=True, **settings).fit(K, y, w)
+        KernelRegressor("linear", intercept=True, **settings).fit(X, y, w)
+    assert all((a == b).all() for a, b in zip((X, y, K, w), copies, strict=True))
+
+
+def test_sparse_formats(wave):
+    X, y = wave
+    X = np.where(np.abs(X) > 1, X, 0)
+    expected = KernelRegressor("linear", penalty=0.1).fit(X, y).predict(X)
+    for kind in (sparse.csr_matrix, sparse.csc_array, sparse.coo_matrix, sparse.lil_array):
+        model = KernelRegressor("linear", penalty=0.1).fit(kind(X), y)
+        np.testing.assert_allclose(model.predict(kind(X)), expected)

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import tempfile
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -70,7 +71,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     arrays: dict[str, np.ndarray] = {}
     header = {
         "format": FORMAT,
-        "version": _version(),
+        "version": version("imparo"),
         "class": type(model).__name__,
         "object": _encode(model, arrays, type(model).__name__),
         "arrays": {name: _digest(array) for name, array in arrays.items()},
@@ -138,12 +139,6 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
             f"this imparo reads formats up to {FORMAT}: upgrade it"
         )
     return header
-
-
-def _version() -> str:
-    from imparo import __version__
-
-    return __version__
 
 
 def _digest(array: np.ndarray) -> str:

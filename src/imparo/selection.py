@@ -182,7 +182,9 @@ def _chunks(problem: Problem, n_levels: int) -> Iterator[slice]:
 
 def _weigh(shrunk: Array, components: Array) -> Array:
     """Return shrunk components of every level side by side, shape (r, L·T)."""
-    return (shrunk[:, :, None] * components[:, None, :]).reshape(len(shrunk), -1)
+    r, n_levels = shrunk.shape
+    wide = shrunk[:, :, None] * components[:, None, :]
+    return wide.reshape(r, n_levels * components.shape[1])
 
 
 def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]:

@@ -18,6 +18,7 @@ from imparo.cli.report import Report
 from imparo.data import Dataset, load_concrete
 from imparo.engine import Array
 from imparo.estimators.decomposition import BiasVariance, bias_variance
+from imparo.paths import Path as SelectionPath
 from imparo.paths import pyplot
 
 KERNELS = ("gaussian", "matern32", "laplacian")
@@ -30,10 +31,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 concrete = load_concrete()
-model = make_pipeline(StandardScaler(), KernelRegressor({kernel!r}, sigma="auto", intercept=True))
-model.fit(concrete.X, concrete.y)
-print(model[-1].path_.best)
-model[-1].path_.plot()"""
+model = KernelRegressor({kernel!r}, sigma="auto", intercept=True)
+make_pipeline(StandardScaler(), model).fit(concrete.X, concrete.y)
+print(model.path_.best)
+model.path_.plot()"""
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,16 @@ class Outcome:
     by_age: dict[str, Array]
     n_train: int
 
-    @property
-    def best(self) -> KernelRegressor:
-        """The kernel model with the smallest leave-one-out error."""
-        return self.models[self.chosen]
+    def path(self, name: str) -> SelectionPath:
+        """Return the path of one of the models."""
+        path = self.models[name].path_
+        assert path is not None
+        return path
 
     @property
     def n_models(self) -> int:
-        """How many models the selection compared."""
-        return sum(m.path_.errors.size for k, m in self.models.items() if k != "linear")
+        """How many kernel models the selection compared."""
+        return sum(self.path(name).errors.size for name in KERNELS)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain numbers and lists, for JSON."""
@@ -68,10 +70,10 @@ class Outcome:
             "version": __version__,
             "data": self.data.source,
             "rows": {"train": self.n_train, "test": len(self.y_test)},
-            "chosen": {"kernel": self.chosen, **self.best.path_.best},
+            "chosen": {"kernel": self.chosen, **self.path(self.chosen).best},
             "test_rmse": self.test_errors,
             "seconds": self.seconds,
-            "paths": {name: model.path_.to_dict() for name, model in self.models.items()},
+            "paths": {name: self.path(name).to_dict() for name in self.models},
         }
 
 
@@ -82,9 +84,13 @@ def run_demo(progress: Any) -> Outcome:
     n_train = round(0.8 * len(order))
     train, test = order[:n_train], order[n_train:]
     scaler = StandardScaler().fit(data.X[train])
-    X, y, X_test = scaler.transform(data.X[train]), data.y[train], scaler.transform(data.X[test])
+    X, y, X_test = (
+        scaler.transform(data.X[train]),
+        data.y[train],
+        scaler.transform(data.X[test]),
+    )
     models: dict[str, KernelRegressor] = {}
-    seconds, errors = {}, {}
+    seconds, errors, selected = {}, {}, {}
     for name in ("linear", *KERNELS):
         sigma = "median" if name == "linear" else "auto"
         show = progress(f"{name} kernel")
@@ -93,7 +99,9 @@ def run_demo(progress: Any) -> Outcome:
         seconds[name] = time.perf_counter() - start
         errors[name] = float(np.sqrt(np.mean((model.predict(X_test) - data.y[test]) ** 2)))
         models[name] = model
-    chosen = min(KERNELS, key=lambda name: models[name].path_.best["error"])
+        assert model.path_ is not None
+        selected[name] = model.path_.best["error"]
+    chosen = min(KERNELS, key=selected.__getitem__)
     parts = bias_variance(models[chosen], X, y, X_test, data.y[test])
     age = data.feature_names.index("age")
     days = np.geomspace(1, 365, 200)
@@ -111,7 +119,7 @@ def write_report(outcome: Outcome, path: Path) -> None:
     plt = pyplot()
     plt.switch_backend("agg")
     plt.rcParams["svg.hashsalt"] = "imparo"
-    best, error = outcome.best.path_.best, outcome.test_errors
+    best, error = outcome.path(outcome.chosen).best, outcome.test_errors
     gain = 1 - error[outcome.chosen] / error["linear"]
     total = sum(outcome.seconds.values())
     report = Report(
@@ -125,7 +133,7 @@ def write_report(outcome: Outcome, path: Path) -> None:
     report.card(f"−{gain:.0%}", "error against the baseline")
     report.card(f"{total:.1f} s", f"to select and fit everything ({outcome.n_models:,} models)")
 
-    ax = outcome.best.path_.plot()
+    ax = outcome.path(outcome.chosen).plot()
     ax.set_ylabel(f"leave-one-out error (RMSE, {UNIT})")
     report.picture(
         "The path and the chosen point",
@@ -190,7 +198,7 @@ def _aging(plt: Any, outcome: Outcome) -> Any:
 
 
 def _row(outcome: Outcome, name: str) -> list[str]:
-    best = outcome.models[name].path_.best
+    best = outcome.path(name).best
     width = f"{best['sigma']:.3g}" if "sigma" in best else "–"
     return [
         name,
@@ -211,7 +219,7 @@ def _print(console: Console, outcome: Outcome, path: Path) -> None:
         style = "bold red" if name == outcome.chosen else None
         table.add_row(*_row(outcome, name), style=style)
     console.print(table)
-    best, error = outcome.best.path_.best, outcome.test_errors
+    best, error = outcome.path(outcome.chosen).best, outcome.test_errors
     console.print(
         f"Chosen: the {outcome.chosen} kernel with σ = {best['sigma']:.3g}, "
         f"λ = {best['penalty']:.2g}, out of {outcome.n_models:,} kernel models."

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 _STYLE = """
-:root { color-scheme: light; --ink: #1d2330; --soft: #5c6577; --line: #e3e6ec; --red: #c0143c; }
+:root { color-scheme: light; --ink: #1d2330; --soft: #5c6577; --line: #e3e6ec;
+        --red: #c0143c; }
 * { box-sizing: border-box; }
 body { margin: 0; background: #f6f7f9; color: var(--ink);
        font: 16px/1.55 system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif; }
@@ -16,19 +17,21 @@ main { max-width: 68rem; margin: 0 auto; padding: 2.5rem 1.25rem 4rem; }
 h1 { font-size: 1.9rem; line-height: 1.2; margin: 0 0 .3rem; }
 h2 { font-size: 1.2rem; margin: 0 0 .5rem; }
 .lead { color: var(--soft); margin: 0 0 1.75rem; max-width: 50rem; }
-.cards { display: grid; grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); gap: 1rem; }
+.cards { display: grid; gap: 1rem;
+         grid-template-columns: repeat(auto-fit, minmax(13rem, 1fr)); }
 .card, section { background: #fff; border: 1px solid var(--line); border-radius: .6rem; }
 .card { padding: 1rem 1.2rem; }
 .card b { display: block; font-size: 1.7rem; line-height: 1.25; }
 .card span { color: var(--soft); font-size: .9rem; }
-.sections { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr));
-            gap: 1rem; margin-top: 1rem; }
+.sections { display: grid; gap: 1rem; margin-top: 1rem;
+            grid-template-columns: repeat(auto-fit, minmax(min(28rem, 100%), 1fr)); }
 section { padding: 1.2rem 1.4rem; overflow-x: auto; }
 section.wide { grid-column: 1 / -1; }
 section p { margin: 0 0 .8rem; color: var(--soft); }
 img { width: 100%; height: auto; display: block; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; }
-th, td { white-space: nowrap; text-align: right; padding: .35rem .6rem; border-bottom: 1px solid var(--line); }
+th, td { white-space: nowrap; text-align: right; padding: .35rem .6rem;
+         border-bottom: 1px solid var(--line); }
 th:first-child, td:first-child { text-align: left; }
 tr.chosen td { font-weight: 600; color: var(--red); }
 pre { background: #f2f4f7; border-radius: .4rem; padding: .9rem 1rem; overflow-x: auto;

@@ -125,9 +125,7 @@ def bias_variance(
     for _ in range(repeats):
         part = rng.choice(len(y), size, replace=False)
         rows = Rows(X[part], y[part, None], np.ones(size))
-        problem = make_problem(
-            rows, model.kernel_, model.intercept, parse_memory(model.memory)
-        )
+        problem = make_problem(rows, model.kernel_, model.intercept, parse_memory(model.memory))
         levels = penalties * problem.total
         G, G_null, _, _ = shrinkage(filter, problem.values, levels, problem.floor)
         B, B_null = problem.evaluation(X_test)

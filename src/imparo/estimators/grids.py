@@ -32,7 +32,7 @@ def penalties(penalty: Any, diagonal: Array) -> Array:
     ----------
     penalty : float, array-like or "auto"
         "auto" is 100 values from the mean of K(x, x) down by 12 decades, fewer where
-        rounding errors would drown them (6 in float32 at 100 rows).
+        rounding errors would drown them (5 in float32).
     diagonal : array of shape (n,)
         K(x_i, x_i).
 
@@ -47,7 +47,7 @@ def penalties(penalty: Any, diagonal: Array) -> Array:
             )
         top = float(np.mean(diagonal, dtype=np.float64))
         top = top if top > 0 else 1.0
-        lowest = max(_SMALLEST, resolution(len(diagonal), diagonal.dtype))
+        lowest = max(_SMALLEST, resolution(diagonal.dtype))
         return top * np.geomspace(1, lowest, _PENALTIES)
     return _numbers("penalty", penalty, "numbers from 0 on", lambda grid: grid >= 0)
 

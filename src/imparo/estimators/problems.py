@@ -15,7 +15,7 @@ from scipy import sparse
 
 from imparo.engine import Array, default_engine, row_blocks, rows_within
 from imparo.errors import MemoryBudgetError
-from imparo.filters import Spectrum, largest_eigenvalue, resolution
+from imparo.filters import Spectrum, resolution
 from imparo.kernels import Kernel, Linear, Precomputed
 from imparo.statistics import Statistics
 
@@ -56,17 +56,39 @@ def make_problem(rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> An
 
 
 class _Form:
-    """What the two forms share: weights, offset and the unit vector of the mean."""
+    """What the two forms share: weights, offset, and rows shifted to their mean."""
 
-    def __init__(self, rows: Rows, intercept: bool) -> None:
-        self.rows = rows
-        self.Y, self.weight = rows.Y, rows.weight
+    def __init__(self, rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> None:
+        self.Y, self.weight, self.X = rows.Y, rows.weight, rows.X
+        self.kernel, self.memory = kernel, memory
         self.total = float(rows.weight.sum(dtype=np.float64))
         self.has_intercept = intercept
         self.root = np.sqrt(rows.weight)[:, None]
         self.offset = np.zeros(rows.Y.shape[1], rows.Y.dtype)
+        self.shift = None
         if intercept:
-            self.offset = (rows.weight @ rows.Y / self.total).astype(rows.Y.dtype)
+            self.offset = self._weighted_mean(rows.Y)
+            if isinstance(kernel, Linear) and not sparse.issparse(rows.X):
+                # Products of rows far from 0 would cancel when they are centered.
+                self.shift = self._weighted_mean(rows.X)
+                self.X = rows.X - self.shift
+
+    def _weighted_mean(self, A: Array) -> Array:
+        share = (self.weight / self.total).astype(A.dtype)[None, :]
+        return default_engine().product(share, A)[0]
+
+    @property
+    def mean_direction(self) -> Array:
+        """The unit vector u of the roots of the weights, shape (n, 1)."""
+        return self.root / np.sqrt(self.root.dtype.type(self.total))
+
+    def _shifted(self, X: Any) -> Any:
+        return X if self.shift is None else X - self.shift
+
+    def _intercept(self, coef: Array, mean: Array, means_coef: Array) -> Array:
+        """Return the intercept for rows that are not shifted."""
+        intercept = self.offset - mean @ means_coef
+        return intercept if self.shift is None else intercept - self.shift @ coef
 
 
 class Dual(_Form):
@@ -75,7 +97,6 @@ class Dual(_Form):
     primal = False
 
     def __init__(self, rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> None:
-        super().__init__(rows, intercept)
         n, itemsize = len(rows), rows.Y.itemsize
         if _DUAL_COPIES * n * n * itemsize > memory:
             most = int(np.sqrt(memory / (_DUAL_COPIES * itemsize)))
@@ -83,23 +104,19 @@ class Dual(_Form):
                 f"an exact fit of {n:,} rows needs {_DUAL_COPIES * n * n * itemsize:,} bytes "
                 f"and memory is {memory:,}; use at most {most:,} rows or raise memory"
             )
-        self.kernel = kernel
-        self.memory = memory
-        K = kernel(rows.X)
+        super().__init__(rows, kernel, intercept, memory)
+        K = kernel(self.X)
         if not np.isfinite(np.sum(K, dtype=np.float64)):
             raise ValueError(
                 f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "
                 "instance with StandardScaler"
             )
-        self.mean = np.zeros(n, K.dtype)
-        if (rows.weight != 1).any() or intercept:
-            if intercept:
-                w = rows.weight[:, None] / K.dtype.type(self.total)
-                self.mean = default_engine().product(K, w)[:, 0]
+        self.mean = self._weighted_mean(K) if intercept else np.zeros(n, K.dtype)
+        if (rows.weight != 1).any():
             K *= self.root
             K *= self.root.T
         if intercept:
-            _take_out_direction(K, self.root / np.sqrt(self.total))
+            self._taken_out = _take_out_direction(K, self.mean_direction)
         self.matrix = K
         self.rhs = self.root * (rows.Y - self.offset)
 
@@ -110,16 +127,15 @@ class Dual(_Form):
             return Spectrum.of(self.matrix, overwrite=True)
         # The mean's direction u has eigenvalue 0 and would mix with other weak ones.
         # Raised above all others it comes out alone, as the last.
-        n, M = len(self.matrix), self.matrix
-        u = self.root / np.sqrt(self.total)
-        top = max(
-            2 * largest_eigenvalue(M, n),
-            float(np.finfo(M.dtype).tiny) / resolution(n, M.dtype),
-        )
-        for rows in row_blocks(n, 256):
+        M, u = self.matrix, self.mean_direction
+        top = M.dtype.type(2 * np.trace(M) + self._taken_out or 1.0)
+        for rows in row_blocks(len(M), 256):
             M[rows] += (top * u[rows]) * u.T
         whole = Spectrum.of(M, overwrite=True)
-        return Spectrum(whole.values[:-1], whole.vectors[:, :-1], whole.floor)
+        values = whole.values[:-1]
+        # The weak directions carry the rounding errors of what was taken out, too.
+        size = float(np.max(values, initial=self._taken_out))
+        return Spectrum(values, whole.vectors[:, :-1], resolution(M.dtype) * size)
 
     @property
     def values(self) -> Array:
@@ -154,7 +170,7 @@ class Dual(_Form):
 
     def features(self, X: Any) -> Array:
         """Return K(X, training rows), or X itself for a linear kernel."""
-        return X if isinstance(self.kernel, Linear) else self.kernel(X, self.rows.X)
+        return X if isinstance(self.kernel, Linear) else self.kernel(X, self.X)
 
     def fitted(self, solution: Array) -> Array:
         """Return the predictions of a solution on the training rows, from M."""
@@ -163,7 +179,7 @@ class Dual(_Form):
     def evaluation(self, X: Any) -> tuple[Array, Array]:
         """Return the components of new rows on the eigenvectors and the null part."""
         product = default_engine().product
-        K = self.kernel(X, self.rows.X)
+        K = self.kernel(self._shifted(X), self.X)
         if self.has_intercept:
             K -= self.mean
         K *= self.root.T
@@ -179,13 +195,12 @@ class Dual(_Form):
         if self.has_intercept:
             # Nothing of the mean's direction belongs here but rounding errors, which a
             # small penalty makes large.
-            u = self.root / np.sqrt(self.total)
+            u = self.mean_direction
             solution = solution - u * (u.T @ solution)
-        coef = self.root * solution
-        intercept = self.offset - self.mean @ coef
+        alpha = coef = self.root * solution
         if isinstance(self.kernel, Linear):
-            coef = default_engine().product(self.rows.X.T, coef)
-        return coef, intercept
+            coef = default_engine().product(self.X.T, alpha)
+        return coef, self._intercept(coef, self.mean, alpha)
 
 
 class Primal(_Form):
@@ -194,12 +209,12 @@ class Primal(_Form):
     primal = True
 
     def __init__(self, rows: Rows, intercept: bool, memory: int) -> None:
-        super().__init__(rows, intercept)
+        super().__init__(rows, Linear(), intercept, memory)
         n, d = rows.X.shape
         self._block = rows_within(4 * max(d, 1) * rows.Y.itemsize, memory)
         statistics = Statistics(d, rows.Y.shape[1], rows.Y.dtype)
         for part in row_blocks(n, self._block):
-            statistics.add(rows.X[part], rows.Y[part], rows.weight[part])
+            statistics.add(self.X[part], rows.Y[part], rows.weight[part])
         self.mean = np.zeros(d, rows.Y.dtype)
         self.matrix, self.rhs = statistics.A, statistics.b
         if intercept:
@@ -234,8 +249,8 @@ class Primal(_Form):
         """Yield blocks of U = ΦVΛ^{−1/2}, computed anew at each pass."""
         basis, product = self._basis[1], default_engine().product
         center = self.mean @ basis
-        for part in row_blocks(len(self.rows), self._block):
-            yield part, self.root[part] * (product(self.rows.X[part], basis) - center)
+        for part in row_blocks(len(self.Y), self._block):
+            yield part, self.root[part] * (product(self.X[part], basis) - center)
 
     def features(self, X: Any) -> Any:
         """Return the rows themselves."""
@@ -243,13 +258,14 @@ class Primal(_Form):
 
     def fitted(self, solution: Array) -> Array:
         """Return the predictions of a solution on the training rows."""
-        coef, intercept = self.model(solution)
-        return default_engine().product(self.rows.X, coef) + intercept
+        product = default_engine().product
+        return product(self.X, solution) + (self.offset - self.mean @ solution)
 
     def evaluation(self, X: Any) -> tuple[Array, Array]:
         """Return the components of new rows; nothing of them is in the null space."""
         values, basis, _ = self._basis
-        B = (default_engine().product(X, basis) - self.mean @ basis) * values
+        B = default_engine().product(self._shifted(X), basis)
+        B = (B - self.mean @ basis) * values
         return B, np.zeros((len(B), self.Y.shape[1]), B.dtype)
 
     def solution_of_levels(self, G: Array, G_null: float) -> Array:
@@ -259,16 +275,18 @@ class Primal(_Form):
 
     def model(self, solution: Array) -> tuple[Array, Array]:
         """Return the weights and the intercept."""
-        return solution, self.offset - self.mean @ solution
+        return solution, self._intercept(solution, self.mean, solution)
 
 
-def _take_out_direction(M: Array, u: Array) -> None:
-    """Make M = P M P with P = I − uuᵀ, in place, for symmetric M. Cost 6n²."""
+def _take_out_direction(M: Array, u: Array) -> float:
+    """Make M = P M P with P = I − uuᵀ, in place, for symmetric M; return ‖Mu‖. Cost 6n²."""
     v = default_engine().product(M, u)
+    size = float(np.linalg.norm(v))
     v -= 0.5 * float((u.T @ v)[0, 0]) * u
     for rows in row_blocks(len(M), 256):
         M[rows] -= u[rows] * v.T
         M[rows] -= v[rows] * u.T
+    return size
 
 
 def predict_in_blocks(

@@ -8,7 +8,7 @@ import numpy as np
 
 from imparo.engine import Array, default_engine
 from imparo.errors import NotPositiveDefiniteError, PrecisionWarning
-from imparo.filters import Filter, Iterative, Tikhonov
+from imparo.filters import Filter, Iterative, Tikhonov, resolution
 from imparo.filters.base import collect
 from imparo.selection import Problem, shrinkage
 
@@ -33,7 +33,8 @@ def solve(problem: Problem, filter: Filter, value: Any) -> Solved:
         return _solved(problem, collect(steps, value)[0])
     if isinstance(filter, Tikhonov):
         M, ridge = problem.matrix, float(value) * problem.total
-        if ridge > len(M) * np.finfo(M.dtype).eps * float(np.trace(M)):
+        smallest = max(resolution(M.dtype), len(M) * float(np.finfo(M.dtype).eps))
+        if ridge > smallest * float(np.trace(M)):
             return _solved(problem, _by_cholesky(M, problem.rhs, ridge))
     return solve_by_spectrum(problem, filter, value)
 

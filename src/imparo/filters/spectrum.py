@@ -34,7 +34,11 @@ class Spectrum:
 
     @classmethod
     def of(
-        cls, K: Array, *, overwrite: bool = False, engine: Engine | None = None
+        cls,
+        K: Array,
+        *,
+        overwrite: bool = False,
+        engine: Engine | None = None,
     ) -> "Spectrum":
         """Decompose K. Cost about 9n³, or n²r + 8nr² + 9r³ where the rank r is low.
 
@@ -69,7 +73,7 @@ class Spectrum:
         n = len(K)
         pairs = _low_rank_pairs(K, engine) if n >= _WORTH_TRYING else None
         values, vectors = pairs or engine.eigh(K, overwrite=overwrite)
-        floor = resolution(n, K.dtype) * float(np.max(np.abs(values), initial=0.0))
+        floor = resolution(K.dtype) * float(np.max(np.abs(values), initial=0.0))
         smallest = float(np.min(values, initial=0.0))
         if smallest < -100 * floor:
             raise NotPositiveDefiniteError(
@@ -79,19 +83,22 @@ class Spectrum:
         return cls(np.maximum(values, 0), vectors, floor)
 
 
-def resolution(n: int, dtype: np.typing.DTypeLike) -> float:
-    """Return √n·ε, at least 10ε: the relative error of the eigenvalues of n × n matrices.
+def resolution(dtype: np.typing.DTypeLike) -> float:
+    """Return ε^{3/4}: the smallest eigenvalue or ridge to divide by, relative to σ_max.
+
+    Coefficients of size 1/(tσ_max) come back from a product with the kernel matrix with
+    rounding errors of ε/t; at t = ε^{3/4} these are 1e-4 of the outputs (2e-2 in
+    float32), and the eigenvalues themselves are known to as much.
 
     Parameters
     ----------
-    n : int
     dtype : dtype
 
     Returns
     -------
     float
     """
-    return max(10.0, float(np.sqrt(n))) * float(np.finfo(dtype).eps)
+    return float(np.finfo(dtype).eps) ** 0.75
 
 
 def _low_rank_pairs(K: Array, engine: Engine) -> tuple[Array, Array] | None:

@@ -123,7 +123,7 @@ def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Ar
         grid = np.atleast_1d(np.asarray(sigma, dtype=np.float64))
     except (TypeError, ValueError):
         grid = np.empty(0)
-    if grid.ndim != 1 or grid.size == 0:
+    if sigma is None or grid.ndim != 1 or grid.size == 0:
         raise ValueError(
             f"sigma={sigma!r} is not a width; give a positive number, a grid of them, "
             "'median', 'scale' or 'auto'"
