@@ -612,11 +612,17 @@ def test_indefinite_matrices_are_refused(case, n):
         Spectrum.of(K)
 
 
-@pytest.mark.parametrize("n", [1, 99, 101, 10_000])
-def test_resolution(n):
-    factor = max(10, np.sqrt(n))
-    assert resolution(n, np.float64) == pytest.approx(factor * 2.0**-52)
-    assert resolution(n, np.float32) == pytest.approx(factor * 2.0**-23)
+@pytest.mark.parametrize(("dtype", "error"), [(np.float64, 1e-3), (np.float32, 0.1)])
+@pytest.mark.parametrize("seed", range(5))
+def test_eigenvalues_at_the_floor_can_be_divided_by(dtype, error, seed):
+    smallest = resolution(dtype)
+    K, Q = matrix(np.r_[smallest, np.linspace(0.1, 1, 9)], seed)
+    spectrum = Spectrum.of(K.astype(dtype))
+    assert spectrum.floor == pytest.approx(smallest, rel=1e-5)
+    # The worst output: all of it on the smallest eigenvalue.
+    y = Q[:, 0].astype(dtype)
+    alpha = spectrum.vectors @ ((spectrum.vectors.T @ y) / spectrum.values)
+    assert np.linalg.norm(K.astype(dtype) @ alpha - y) < error
 
 
 # The largest eigenvalue.

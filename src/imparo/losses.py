@@ -95,7 +95,7 @@ class Square(Loss):
 @persistent
 @dataclass(frozen=True)
 class Absolute(Loss):
-    """ℓ(y, a) = |y − a|, with target sign(2p − 1).
+    r"""ℓ(y, a) = \|y − a\|, with target sign(2p − 1).
 
     Examples
     --------
@@ -114,7 +114,7 @@ class Absolute(Loss):
 @persistent
 @dataclass(frozen=True)
 class EpsilonInsensitive(Loss):
-    """ℓ(y, a) = max(|y − a| − ε, 0), with target (1 − ε)₊ sign(2p − 1).
+    r"""ℓ(y, a) = max(\|y − a\| − ε, 0), with target (1 − ε)₊ sign(2p − 1).
 
     Parameters
     ----------

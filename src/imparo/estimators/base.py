@@ -14,7 +14,7 @@ from imparo.engine import Array, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.problems import Rows, make_problem, predict_in_blocks
 from imparo.estimators.solve import Solved, solve, solve_by_spectrum
-from imparo.filters import Filter, as_filter
+from imparo.filters import Filter, Tikhonov, as_filter
 from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, widths
 from imparo.paths import Path
 from imparo.progress import track
@@ -113,7 +113,10 @@ class ExactMachine(BaseEstimator):
         grid = self._grid(filter, candidates[0][1], rows)
         if len(candidates) == len(grid) == 1:
             sigma, kernel = candidates[0]
-            problem = make_problem(rows, kernel, self.intercept, memory)
+            by_cholesky = isinstance(filter, Tikhonov) and grid[0] > 0
+            problem = make_problem(
+                rows, kernel, self.intercept, memory, factor_only=by_cholesky
+            )
             path, model, value = None, solve(problem, filter, grid[0]), grid[0]
         else:
             method, splits = grids.splits(

@@ -26,8 +26,8 @@ class KernelRegressor(RegressorMixin, ExactMachine):
     equations is nλ (with weights, λΣw). scikit-learn's ``KernelRidge(alpha)`` and
     ``Ridge(alpha)`` have alpha = nλ.
 
-    Cost n²d + 9n³ for a whole path and n²d + n³/3 for one penalty, with 4n² numbers
-    of memory; nd² + 9d³ for a linear kernel with d < n.
+    Cost n²d + 9n³ for a whole path, with 3n² numbers of memory, and n²d + n³/3 for one
+    penalty, with 2n²; nd² + 9d³ for a linear kernel with d < n.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         The width in use.
     kernel_ : Kernel
         The kernel in use.
-    coef_ : array of shape (n, n_outputs) or (n_features, n_outputs)
+    coef_ : array of shape (n, n_outputs) or (d, n_outputs)
         Coefficients of the rows, or of the columns for a linear kernel.
     intercept_ : array of shape (n_outputs,)
         Zeros without ``intercept``.
@@ -86,7 +86,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         The rows that ``coef_`` belongs to; None where predictions do not need them.
     n_features_in_ : int
         Number of columns seen in ``fit``.
-    feature_names_in_ : array of shape (n_features_in_,)
+    feature_names_in_ : array of shape (d,)
         Their names, if X had string names.
 
     See Also

@@ -19,9 +19,10 @@ from imparo.filters import Spectrum, resolution
 from imparo.kernels import Kernel, Linear, Precomputed
 from imparo.statistics import Statistics
 
-# Matrices of the size of K that are alive at once: K, a second one while a kernel is
-# evaluated or factored, two of working space for the eigendecomposition.
-_DUAL_COPIES = 4
+# Matrices of the size of K that are alive at once, at most: K and its making; K and two
+# of working space for the eigendecomposition. Measured by benchmarks/exact.py.
+_COPIES_TO_FACTOR = 2.25
+_COPIES_TO_DECOMPOSE = 3.25
 
 
 @dataclass(frozen=True)
@@ -48,10 +49,23 @@ class Rows:
         return X[:, fitted] if isinstance(kernel, Precomputed) else X
 
 
-def make_problem(rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> Any:
-    """Return the smaller of the two forms: d × d for a linear kernel with d < n."""
+def make_problem(
+    rows: Rows, kernel: Kernel, intercept: bool, memory: int, *, factor_only: bool = False
+) -> Any:
+    """Return the smaller of the two forms: d × d for a linear kernel with d < n.
+
+    ``factor_only`` says that no spectrum will be asked for, which takes less memory.
+    """
     if isinstance(kernel, Linear) and rows.X.shape[1] < len(rows):
         return Primal(rows, intercept, memory)
+    copies = _COPIES_TO_FACTOR if factor_only else _COPIES_TO_DECOMPOSE
+    need = int(copies * len(rows) ** 2 * rows.Y.itemsize)
+    if need > memory:
+        most = int(np.sqrt(memory / (copies * rows.Y.itemsize)))
+        raise MemoryBudgetError(
+            f"an exact fit of {len(rows):,} rows needs {need:,} bytes and memory is "
+            f"{memory:,}; use at most {most:,} rows or raise memory"
+        )
     return Dual(rows, kernel, intercept, memory)
 
 
@@ -92,20 +106,13 @@ class _Form:
 
 
 class Dual(_Form):
-    """The n × n form, for any kernel. Memory about 4n² numbers, cost n²d + 9n³."""
+    """The n × n form, for any kernel. Memory about 3n² numbers, cost n²d + 9n³."""
 
     primal = False
 
     def __init__(self, rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> None:
-        n, itemsize = len(rows), rows.Y.itemsize
-        if _DUAL_COPIES * n * n * itemsize > memory:
-            most = int(np.sqrt(memory / (_DUAL_COPIES * itemsize)))
-            raise MemoryBudgetError(
-                f"an exact fit of {n:,} rows needs {_DUAL_COPIES * n * n * itemsize:,} bytes "
-                f"and memory is {memory:,}; use at most {most:,} rows or raise memory"
-            )
         super().__init__(rows, kernel, intercept, memory)
-        K = kernel(self.X)
+        n, K = len(rows), kernel(self.X)
         if not np.isfinite(np.sum(K, dtype=np.float64)):
             raise ValueError(
                 f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "

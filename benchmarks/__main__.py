@@ -1,0 +1,14 @@
+"""Run every benchmark, or those named: ``python -m benchmarks [exact] [factors]``."""
+
+import sys
+
+from benchmarks import exact, factors
+
+BENCHMARKS = {"exact": exact.main, "factors": factors.main}
+
+if __name__ == "__main__":
+    unknown = set(sys.argv[1:]) - set(BENCHMARKS)
+    if unknown:
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    for name in sys.argv[1:] or BENCHMARKS:
+        BENCHMARKS[name]()

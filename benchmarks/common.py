@@ -1,0 +1,69 @@
+"""Measure seconds and peak memory of a function, each in a process of its own."""
+
+import multiprocessing
+import platform
+import resource
+import time
+from collections.abc import Callable
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _measured(
+    setup: Callable[..., Callable[[], Any]], arguments: tuple, repeats: int, pipe: Any
+):
+    work = setup(*arguments)
+    before = _peak()
+    seconds = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        work()
+        seconds.append(time.perf_counter() - start)
+    pipe.send((min(seconds), _peak() - before))
+
+
+def measure(
+    setup: Callable[..., Callable[[], Any]], *arguments: Any, repeats: int = 3
+) -> tuple[float, int]:
+    """Return the best seconds, and the peak bytes beyond those in use before.
+
+    ``setup(*arguments)`` prepares the data and returns the function that is measured.
+    """
+    context = multiprocessing.get_context("spawn")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_measured, args=(setup, arguments, repeats, sender))
+    process.start()
+    sender.close()
+    result = receiver.recv()
+    process.join()
+    return result
+
+
+def show(title: str, header: list[str], rows: list[list[str]]) -> None:
+    """Print a table, numbers to the right."""
+    table = Table(title=title, title_justify="left")
+    for i, name in enumerate(header):
+        table.add_column(name, justify="left" if i < 2 else "right")
+    for row in rows:
+        table.add_row(*row)
+    Console(width=110).print(table)
+
+
+def machine() -> str:
+    """Return what the figures were measured on, for the table's title."""
+    import numpy
+    import scipy
+    import sklearn
+
+    cores = multiprocessing.cpu_count()
+    versions = f"NumPy {numpy.__version__}, SciPy {scipy.__version__}"
+    return (
+        f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {versions}, "
+        f"scikit-learn {sklearn.__version__}"
+    )

@@ -1,0 +1,49 @@
+"""The documentation says what is true."""
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import numpy as np
+
+import imparo
+import imparo.filters
+import imparo.kernels
+
+ROOT = Path(__file__).parent.parent
+NUMBER = r"-?\d+\.?\d*(?:e[+-]?\d+)?"
+
+
+def test_the_example_of_the_readme_prints_what_it_says():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code, expected = re.search(r"```python\n(.*?)```\s+```\n(.*?)```", readme, re.S).groups()
+    assert len([line for line in code.splitlines() if line]) == 10
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(code, {})
+    actual = printed.getvalue()
+    assert re.sub(NUMBER, "#", actual) == re.sub(NUMBER, "#", expected)
+    numbers = [[float(x) for x in re.findall(NUMBER, text)] for text in (actual, expected)]
+    np.testing.assert_allclose(*numbers, rtol=1e-4)
+
+
+def test_every_public_name_is_listed():
+    listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    for module in (imparo, imparo.kernels, imparo.filters):
+        for name in set(module.__all__) - {"__version__"}:
+            assert re.search(rf"{re.escape(module.__name__)}\.{name}\b", listed), name
+
+
+def test_links_of_the_documents_lead_somewhere():
+    for document in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        text = document.read_text(encoding="utf-8")
+        for target in re.findall(r"\]\(([^)#\s]+)\)", text):
+            if not target.startswith("http"):
+                assert (document.parent / target).exists(), (document.name, target)
+
+
+def test_versions_agree():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert f"\nversion: {imparo.__version__}\n" in citation
+    assert f"\n## {imparo.__version__}" in changelog
