@@ -323,3 +323,11 @@ def test_saved_statistics_go_on_as_if_never_saved(tmp_path, dtype):
     more = real_rows(1)
     assert_same(loaded.add(*more).fade(0.3), ours.add(*more).fade(0.3))
     assert_array_equal(loaded.solve(0.1), ours.solve(0.1))
+
+
+def test_a_model_of_another_shape_and_means_of_no_rows():
+    statistics = Statistics(3, 1)
+    with pytest.raises(ValueError, match=r"shape \(3, 1\), not \(3,\)"):
+        statistics.squared_error(np.ones(3))
+    with pytest.raises(ValueError, match="no rows"):
+        statistics.centered()

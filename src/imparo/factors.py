@@ -153,12 +153,22 @@ class Factor:
             no longer there. The factor is then as it was before the call.
         """
         Phi, Y, total = self._rows(Phi, Y, weight)
+        eps = np.finfo(self.R.dtype).eps
+        if total > self.weight * (1 + 1e-9):
+            raise DowndateError(
+                f"rows of weight {total:g} cannot be taken out of a weight of "
+                f"{self.weight:g}; take out only rows that were added and have not faded"
+            )
+        if len(Phi) and not np.all(np.diagonal(self.R) > 0):
+            raise DowndateError(
+                "these rows cannot be taken out: the factor is singular without them and "
+                "with them; give a penalty above 0 or more rows"
+            )
         R, z, residual = self.R.copy(), self.z.copy(), self.residual.copy()
         for x, y in zip(Phi, Y, strict=True):
             a = default_engine().solve_triangular(R, x, transpose=True)
             rho_squared = 1.0 - float(a @ a)
-            # Written so that NaN, from a singular R, fails too.
-            if not rho_squared > len(R) * np.finfo(R.dtype).eps:
+            if not rho_squared > len(R) * eps:
                 raise DowndateError(
                     "these rows cannot be taken out: the rest would not be positive "
                     f"definite (1 - |a|^2 = {rho_squared:.1e}); take out only rows that were "
@@ -170,6 +180,11 @@ class Factor:
                 z[k] = (z[k] - s[k] * y) / c[k]
                 y = c[k] * y - s[k] * z[k]
             residual -= y * y
+        energy = self.residual + np.sum(self.z * self.z, axis=0)
+        if (residual < -np.sqrt(eps) * energy).any():
+            raise DowndateError(
+                "these rows cannot be taken out: their outputs are not those that were added"
+            )
         self.R, self.z, self.residual = R, z, np.maximum(residual, 0)
         self.weight -= total
         return self
@@ -186,7 +201,10 @@ class Factor:
 
     def solve(self) -> Array:
         """Return the model w = R⁻¹z, shape (p, T). Cost p²T."""
-        if not np.all(np.diagonal(self.R) > 0):
+        # Blocks leave rounding errors, not zeros, on the diagonal of a singular factor.
+        rounding = len(self.R) * np.finfo(self.R.dtype).eps
+        columns = np.linalg.norm(self.R, axis=0)
+        if not np.all(np.diagonal(self.R) > rounding * columns):
             raise ValueError(
                 "the factor is singular: fewer independent rows than features and no "
                 "penalty; give a penalty above 0 or more rows"
@@ -197,6 +215,8 @@ class Factor:
         """Return copies of the rows, scaled by the roots of their weights, and the total."""
         Phi = np.array(Phi, self.R.dtype, order="C", ndmin=2)
         Y = np.array(Y, self.R.dtype, order="C", ndmin=2)
+        if Phi.ndim != 2 or Y.ndim != 2:
+            raise ValueError(f"rows must have two axes, not shapes {Phi.shape} and {Y.shape}")
         self._check_shape((Phi.shape[1], Y.shape[1]))
         if len(Phi) != len(Y):
             raise ValueError(f"{len(Phi)} rows of features came with {len(Y)} rows of outputs")
@@ -205,10 +225,10 @@ class Factor:
         if weight is None:
             return Phi, Y, float(len(Phi))
         w = np.broadcast_to(np.asarray(weight, self.R.dtype), len(Phi))
-        if not (w >= 0).all():
-            raise ValueError("weights must be numbers from 0 on")
+        if not ((w >= 0) & (w < np.inf)).all():
+            raise ValueError("weights must be finite numbers from 0 on")
         root = np.sqrt(w)[:, None]
-        return Phi * root, Y * root, float(w.sum())
+        return Phi * root, Y * root, float(w.sum(dtype=np.float64))
 
     def _check_shape(self, shape: tuple[int, ...]) -> None:
         if shape != self.z.shape:

@@ -99,13 +99,17 @@ class Statistics:
                 f"features of shape {Phi.shape} and outputs of shape {Y.shape} do not fit "
                 f"statistics of {self.b.shape[0]} features and {self.b.shape[1]} outputs"
             )
-        w = np.ones(len(Y), self.b.dtype) if weight is None else weight
+        w = np.ones(Y.shape[0], self.b.dtype) if weight is None else np.asarray(weight)
+        if w.shape != Y.shape[:1]:
+            raise ValueError(f"weights of shape {w.shape} came with {Y.shape[0]} rows")
+        if not ((w >= 0) & (w < np.inf)).all():
+            raise ValueError("weights must be finite numbers from 0 on")
         # The sums before the square roots, so that weights are not squared back.
         self.feature_sum += Phi.T @ w
         self.output_sum += Y.T @ w
         self.weight += float(np.sum(w))
         if weight is not None:
-            root = np.sqrt(weight)[:, None]
+            root = np.sqrt(w)[:, None]
             Phi = Phi.multiply(root).tocsr() if sparse.issparse(Phi) else Phi * root
             Y = Y * root
         engine.accumulate_gram(self._A, Phi)
@@ -130,6 +134,7 @@ class Statistics:
         """Multiply the weight of every row so far by ``factor`` in (0, 1], in place."""
         if not 0 < factor <= 1:
             raise ValueError(f"the forgetting factor must be in (0, 1], not {factor!r}")
+        factor = float(factor)  # a NumPy scalar would turn float32 into float64
         for name in _SUMS:
             setattr(self, name, getattr(self, name) * factor)
         return self
@@ -158,6 +163,8 @@ class Statistics:
         A, b : arrays of shape (p, p) and (p, T)
             Σw(φ − φ̄)(φ − φ̄)ᵀ and Σw(φ − φ̄)(y − ȳ)ᵀ.
         """
+        if self.weight == 0:
+            raise ValueError("statistics of no rows have no means; add rows first")
         share = self.feature_sum[:, None] / self.weight
         return self._A - share * self.feature_sum, self.b - share * self.output_sum
 
@@ -182,5 +189,15 @@ class Statistics:
         """Return Σᵢwᵢ(yᵢ − φᵢᵀw)² for each output, from the statistics alone.
 
         Cancels where the error is many orders below YᵀY: use residuals there.
+
+        Parameters
+        ----------
+        w : array of shape (p, T)
+
+        Returns
+        -------
+        array of shape (T,)
         """
+        if w.shape != self.b.shape:
+            raise ValueError(f"the model must have shape {self.b.shape}, not {w.shape}")
         return np.diagonal(self.yy) - np.sum(w * (2 * self.b - self.A @ w), axis=0)

@@ -123,7 +123,8 @@ def collect(iterates: Iterator[Array], levels: Any) -> Array:
 def check_steps(levels: Any) -> Array:
     """Return ``levels`` as an array of whole numbers from 1 on, or raise."""
     levels = np.atleast_1d(np.asarray(levels))
-    if levels.ndim != 1 or levels.size == 0 or not (levels == np.floor(levels)).all():
+    whole = np.isfinite(levels) & (levels == np.floor(levels))
+    if levels.ndim != 1 or levels.size == 0 or not whole.all():
         raise ValueError(f"iterations must be whole numbers, not {levels.tolist()!r}")
     if levels.min() < 1:
         raise ValueError(f"iterations must be at least 1, not {levels.min():g}")
@@ -165,5 +166,7 @@ def largest_eigenvalue(M: Any, n: int) -> float:
         (n, n), matvec=lambda v: product(v.reshape(n, 1)).ravel(), dtype=np.float64
     )
     start = np.random.RandomState(0).standard_normal(n)
+    if not product(start.reshape(n, 1)).any():
+        return 0.0  # ARPACK takes a vector that M maps to 0 for an error
     value = eigsh(operator, k=1, which="LA", tol=1e-7, v0=start, return_eigenvectors=False)
     return float(value[0]) * MARGIN

@@ -49,10 +49,22 @@ class ConjugateGradient(Iterative):
         image_rest = product(rest)
         image = image_rest.copy()
         energy = _dots(rest, rest if primal else image_rest)
-        tiny = energy * np.finfo(y.dtype).eps ** 2
+        eps = np.finfo(y.dtype).eps
+        tiny, size = energy * eps**2, np.zeros_like(energy)
         while True:
+            floor = tiny
+            if not primal:
+                # ρᵀMρ is not known better than to ε‖M‖‖ρ‖². Off the range of M, ρ does
+                # not go to 0, and steps from rounding errors would diverge.
+                square = _dots(rest, rest)
+                stretch = np.divide(
+                    _dots(image_rest, image_rest), square,
+                    out=np.zeros_like(square), where=square > 0,
+                )  # fmt: skip
+                size = np.maximum(size, np.sqrt(stretch))
+                floor = np.maximum(tiny, 2 * eps * size * square)
             curvature = _dots(direction, image) if primal else _dots(image, image)
-            live = (energy > tiny) & (curvature > 0)
+            live = (energy > floor) & (curvature > 0)
             length = np.divide(energy, curvature, out=np.zeros_like(energy), where=live)
             solution = solution + length * direction
             yield solution
