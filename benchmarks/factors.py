@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from scipy.linalg import cholesky
@@ -23,27 +24,33 @@ def _milliseconds(work: Callable[[], object]) -> float:
     return 1e3 * min(seconds)
 
 
+def _refactored(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return cholesky(A + np.outer(x, x))
+
+
+def _rotated(rotate: rotations.Rotation, factor: Factor, x: np.ndarray, y: np.ndarray) -> None:
+    rotate(factor.R, factor.z, x.copy(), y.copy())
+
+
 def main() -> None:
     rng = np.random.default_rng(0)
     rows = []
+    loops = rotations.compiled()
     for p in SIZES:
         Phi, Y = rng.normal(size=(2 * p, p)), rng.normal(size=(2 * p, 1))
         factor = Factor(p, 1, penalty=1.0).update(Phi, Y)
         A = Phi.T @ Phi + np.eye(p)
-        x, y = rng.normal(size=p), rng.normal(size=1)
-        refactor = _milliseconds(lambda A=A, x=x: cholesky(A + np.outer(x, x)))
+        row = rng.normal(size=p), rng.normal(size=1)
+        refactor = _milliseconds(partial(_refactored, A, row[0]))
         ways = {
             "scipy cholesky, from scratch": refactor,
             "plane rotations through BLAS": _milliseconds(
-                lambda f=factor, x=x, y=y: rotations._rotate_in_by_blas(
-                    f.R, f.z, x.copy(), y.copy()
-                )
+                partial(_rotated, rotations.row_in_by_blas, factor, *row)
             ),
         }
-        compiled = rotations.compiled_rotate_in()
-        if compiled is not None:
+        if loops is not None:
             ways["plane rotations, compiled by numba"] = _milliseconds(
-                lambda f=factor, x=x, y=y, rotate=compiled: rotate(f.R, f.z, x.copy(), y.copy())
+                partial(_rotated, loops[0], factor, *row)
             )
         for way, milliseconds in ways.items():
             ratio = f"{milliseconds / refactor:.2f}"

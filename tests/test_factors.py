@@ -30,9 +30,8 @@ often = settings(max_examples=50, deadline=None)
 def route(request, monkeypatch):
     """One row at a time by the compiled loop, or without numba by BLAS."""
     if request.param == "blas":
-        for name in ("compiled_rotate_in", "compiled_rotate_out"):
-            monkeypatch.setattr(rotations, name, lambda: None)
-    elif rotations.compiled_rotate_in() is None:
+        monkeypatch.setattr(rotations, "compiled", lambda: None)
+    elif rotations.compiled() is None:
         pytest.skip("numba is not installed")
     return request.param
 
@@ -146,9 +145,7 @@ def triangle(rng, p, outputs, dtype):
     return R, rng.normal(size=(p, outputs)).astype(dtype)
 
 
-needs_numba = pytest.mark.skipif(
-    rotations.compiled_rotate_in() is None, reason="numba is not installed"
-)
+needs_numba = pytest.mark.skipif(rotations.compiled() is None, reason="numba is not installed")
 DTYPES = [(np.float64, 1e-12), (np.float32, 1e-5)]
 
 
@@ -163,8 +160,8 @@ def test_both_routes_in_agree(p, outputs, dtype, tolerance):
     x, y = rng.normal(size=p).astype(dtype), rng.normal(size=outputs).astype(dtype)
     x[p // 3 : p // 2] = 0
     compiled, by_blas = ([a.copy() for a in (R, z, x, y)] for _ in range(2))
-    rotations.compiled_rotate_in()(*compiled)
-    rotations._rotate_in_by_blas(*by_blas)
+    rotations.compiled()[0](*compiled)
+    rotations.row_in_by_blas(*by_blas)
     for one, other in zip(compiled, by_blas, strict=True):
         assert_allclose(one, other, rtol=tolerance, atol=tolerance)
     # And what they agree on is the factor of the stacked rows.
@@ -188,7 +185,7 @@ def test_both_routes_out_agree(p, dtype, tolerance):
     c, s = rotations.downdate_rotations(a, float(np.sqrt(1 - a @ a)))
     assert c.dtype == s.dtype == dtype
     outs = []
-    for rotate in (rotations.compiled_rotate_out(), rotations._rotate_out_by_blas):
+    for rotate in (rotations.compiled()[1], rotations.row_out_by_blas):
         new, row = R.copy(), np.zeros(p, dtype)
         rotate(new, c, s, row)
         outs.append((new, row))

@@ -15,6 +15,7 @@ import numpy as np
 from imparo.engine import Array, default_engine
 from imparo.filters import Filter, Iterative, Tikhonov
 from imparo.filters.base import MARGIN
+from imparo.scores import RootMeanSquare, Score, Scores
 
 # Levels are scored so many at a time that their components take about this much.
 _CHUNK_BYTES = 32 * 2**20
@@ -69,70 +70,6 @@ class Problem(Protocol):
 
     def features(self, X: Any) -> Any:
         """Return what the coefficients of :meth:`model` multiply, for new rows."""
-
-
-class Score(Protocol):
-    """An error to select by, summed over blocks of rows."""
-
-    @property
-    def name(self) -> str:
-        """What it counts, for people."""
-
-    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
-        """Return the weighted sums of error and squared error, shape (2, L).
-
-        ``Y`` is (b, T), ``F`` is (b, L, T): predictions at L levels.
-        """
-
-    def finish(self, total: Array) -> Array:
-        """Return errors from mean sums."""
-
-
-@dataclass(frozen=True)
-class RootMeanSquare:
-    """Root of the mean squared error over rows and outputs."""
-
-    name: str = "root mean squared error"
-
-    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
-        """Return the sums of squared errors, twice."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            squares = weight @ np.mean(np.square(F - Y[:, None, :]), axis=2)
-        return np.stack([squares, squares])
-
-    def finish(self, total: Array) -> Array:
-        """Return the roots."""
-        return np.sqrt(total)
-
-
-@dataclass(frozen=True)
-class Misclassification:
-    """Share of rows (of labels, if ``multilabel``) that get the wrong sign or arg max."""
-
-    multilabel: bool = False
-    name: str = "misclassification rate"
-
-    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
-        """Return the sums of errors, and of squared errors to break ties by."""
-        if Y.shape[1] == 1 or self.multilabel:
-            wrong = np.mean((F > 0) != (Y > 0)[:, None, :], axis=2)
-        else:
-            wrong = np.argmax(F, axis=2) != np.argmax(Y, axis=1)[:, None]
-        wrong = np.where(np.isnan(F).any(axis=2), 1.0, wrong)
-        return np.stack([weight @ wrong, RootMeanSquare()(Y, F, weight)[0]])
-
-    def finish(self, total: Array) -> Array:
-        """Return the rates as they are."""
-        return total
-
-
-@dataclass(frozen=True)
-class Scores:
-    """Errors at every level: validation, training, and what breaks ties, shape (L,)."""
-
-    errors: Array
-    train_errors: Array
-    tie_breaker: Array
 
 
 def shrinkage(

@@ -9,7 +9,6 @@ in the same order, about ten times the overhead at 100 columns and three times a
 import math
 from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
@@ -31,7 +30,8 @@ def rotate_in(R: Array, z: Array, x: Array, y: Array) -> None:
     x, y : arrays of shape (p,) and (T,)
         The row; overwritten, ``y`` with its residual.
     """
-    (compiled_rotate_in() or _rotate_in_by_blas)(R, z, x, y)
+    loops = compiled()
+    (loops[0] if loops else row_in_by_blas)(R, z, x, y)
 
 
 def downdate_rotations(a: Array, rho: float) -> tuple[Array, Array]:
@@ -50,10 +50,12 @@ def downdate_rotations(a: Array, rho: float) -> tuple[Array, Array]:
 
 def rotate_out(R: Array, c: Array, s: Array) -> None:
     """Apply the rotations of :func:`downdate_rotations` to R, in place."""
-    (compiled_rotate_out() or _rotate_out_by_blas)(R, c, s, np.zeros(len(R), R.dtype))
+    loops = compiled()
+    (loops[1] if loops else row_out_by_blas)(R, c, s, np.zeros(len(R), R.dtype))
 
 
-def _rotate_in_by_blas(R: Array, z: Array, x: Array, y: Array) -> None:
+def row_in_by_blas(R: Array, z: Array, x: Array, y: Array) -> None:
+    """Do what :func:`rotate_in` does, row by row through BLAS."""
     rot = blas.get_blas_funcs("rot", (R,))
     flat, flat_z = R.reshape(-1), z.reshape(-1)
     p, T = z.shape
@@ -68,7 +70,8 @@ def _rotate_in_by_blas(R: Array, z: Array, x: Array, y: Array) -> None:
             rot(flat_z, y, c, s, n=T, offx=k * T, **at)
 
 
-def _rotate_out_by_blas(R: Array, c: Array, s: Array, row: Array) -> None:
+def row_out_by_blas(R: Array, c: Array, s: Array, row: Array) -> None:
+    """Do what :func:`rotate_out` does, row by row through BLAS; ``row`` starts at 0."""
     rot = blas.get_blas_funcs("rot", (R,))
     flat, p = R.reshape(-1), len(R)
     for k in range(p - 1, -1, -1):
@@ -78,23 +81,16 @@ def _rotate_out_by_blas(R: Array, c: Array, s: Array, row: Array) -> None:
         )  # fmt: skip
 
 
-def _numba() -> Any:
+@cache
+def compiled() -> tuple[Rotation, Rotation] | None:
+    """Return the two loops, in and out, compiled at their first call; None without numba."""
     try:
         import numba
     except ImportError:
         return None
-    return numba
-
-
-@cache
-def compiled_rotate_in() -> Rotation | None:
-    """Return the compiled loop, or None without numba."""
-    numba = _numba()
-    if numba is None:
-        return None
 
     @numba.njit(cache=True)
-    def rotate(R: Array, z: Array, x: Array, y: Array) -> None:
+    def row_in(R: Array, z: Array, x: Array, y: Array) -> None:
         p, T = z.shape
         for k in range(p):
             if x[k] == 0:
@@ -110,18 +106,8 @@ def compiled_rotate_in() -> Rotation | None:
                 z[k, t] = c * above + s * y[t]
                 y[t] = c * y[t] - s * above
 
-    return rotate
-
-
-@cache
-def compiled_rotate_out() -> Rotation | None:
-    """Return the compiled loop, or None without numba."""
-    numba = _numba()
-    if numba is None:
-        return None
-
     @numba.njit(cache=True)
-    def rotate(R: Array, c: Array, s: Array, row: Array) -> None:
+    def row_out(R: Array, c: Array, s: Array, row: Array) -> None:
         p = R.shape[0]
         for k in range(p - 1, -1, -1):
             for j in range(k, p):
@@ -129,4 +115,4 @@ def compiled_rotate_out() -> Rotation | None:
                 R[k, j] = c[k] * above - s[k] * row[j]
                 row[j] = c[k] * row[j] + s[k] * above
 
-    return rotate
+    return row_in, row_out

@@ -18,10 +18,8 @@ from imparo.filters import Filter, Tikhonov, as_filter
 from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, widths
 from imparo.paths import Path
 from imparo.progress import track
+from imparo.scores import RootMeanSquare, Score, Scores
 from imparo.selection import (
-    RootMeanSquare,
-    Score,
-    Scores,
     Split,
     generalized_cross_validation,
     held_out,

@@ -11,7 +11,7 @@ from imparo.engine import Array
 from imparo.estimators.base import ExactMachine, all_or_nothing
 from imparo.estimators.targets import encode_classes
 from imparo.persistence import persistent
-from imparo.selection import Misclassification, RootMeanSquare
+from imparo.scores import Misclassification, RootMeanSquare
 
 
 @persistent

@@ -164,9 +164,10 @@ class Constant(Kernel):
             )
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
-        shape = (X.shape[0], Z.shape[0])
         dtype = np.result_type(X.dtype, Z.dtype, np.float32)
-        return np.full(shape, self.value, dtype)
+        K = engine.zeros((X.shape[0], Z.shape[0]), dtype)
+        K += self.value
+        return K
 
     def diagonal(self, X: Any) -> Array:
         """Return ``value`` for every row."""
@@ -232,7 +233,8 @@ class Sum(_Pair):
     """
 
     def _join(self, K: Array, L: Array) -> Array:
-        return np.add(K, L, out=K if K.dtype == np.result_type(K, L) else None)
+        K += L
+        return K
 
     def diagonal(self, X: Any) -> Array:
         """Return the sum of the diagonals."""
@@ -261,7 +263,8 @@ class Product(_Pair):
     """
 
     def _join(self, K: Array, L: Array) -> Array:
-        return np.multiply(K, L, out=K if K.dtype == np.result_type(K, L) else None)
+        K *= L
+        return K
 
     def diagonal(self, X: Any) -> Array:
         """Return the product of the diagonals."""
