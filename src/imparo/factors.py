@@ -3,8 +3,8 @@
 R is upper triangular with RᵀR = λI + ΦᵀΦ and z = R⁻ᵀΦᵀY, so that the model is
 w = R⁻¹z. Rows enter by orthogonal transformations of [R z], which does not square
 the condition number as ΦᵀΦ does. *Recursive convention*: the sum of the losses plus
-λ‖w‖², λ entering once, in the first factor R₀ = √λ I (SPEC; thesis, section 7.4.2
-with its correction).
+λ‖w‖², λ entering once, in the first factor R₀ = √λ I (thesis, section 7.4.2,
+where the printed "+ λI" at every step is a slip).
 """
 
 from typing import Any, Self

@@ -1,7 +1,7 @@
 """Sufficient statistics in Gram form: they add, merge, subtract and fade.
 
 Rows enter as features Φ and outputs Y and are never needed again: ΦᵀΦ, ΦᵀY, YᵀY and
-the sums give every linear model on them (SPEC, section 1). The square-root form, for
+the sums give every linear model on them. The square-root form, for
 ill-conditioned features and for streams, is :mod:`imparo.factors`.
 """
 

@@ -16,7 +16,7 @@ from imparo.selection import shrinkage
 
 @dataclass(frozen=True, eq=False)
 class BiasVariance:
-    """The two parts of the expected error at every penalty (thesis, eq. 1.8 and fig. 1.7).
+    """The two parts of the expected error at every penalty (thesis, section 1.8).
 
     Attributes
     ----------

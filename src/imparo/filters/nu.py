@@ -20,7 +20,7 @@ class NuMethod(Iterative):
     ω_i = 4(2i+2ν−1)(i+ν−1) / ((i+2ν−1)(2i+4ν−1)).
 
     Brakhage's semi-iterative method (Engl, Hanke & Neubauer, section 6.3), one of the
-    spectral filters that the thesis names (section 3.1).
+    iterative methods that the thesis names (Introduction).
 
     Parameters
     ----------
