@@ -33,14 +33,14 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
 
-$(VENV)/.plot: $(BIN)/python pyproject.toml
+$(VENV)/.plot: $(BIN)/python pyproject.toml src/imparo/__init__.py
 	$(BIN)/python -m pip install --quiet --editable ".[plot]"
 	@touch $@
 
-$(VENV)/.test: $(BIN)/python pyproject.toml
+$(VENV)/.test: $(BIN)/python pyproject.toml src/imparo/__init__.py
 	$(BIN)/python -m pip install --quiet --editable . --group test
 	@touch $@
 
-$(VENV)/.docs: $(BIN)/python pyproject.toml
+$(VENV)/.docs: $(BIN)/python pyproject.toml src/imparo/__init__.py
 	$(BIN)/python -m pip install --quiet --editable . --group docs
 	@touch $@

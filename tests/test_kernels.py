@@ -619,52 +619,47 @@ def test_scale_width_of_whole_numbers(layout, rng):
     close(scale_width(layout(X)), np.sqrt(3 * X.astype(float).var() / 2))
 
 
-def test_median_width_of_many_rows_is_drawn_with_the_seed(rng):
+def test_median_width_of_many_rows_is_near_and_always_the_same(rng):
     X = rng.standard_normal((1500, 2))
-    drawn = [median_width(X, rng=np.random.RandomState(seed)) for seed in (1, 1, 2)]
-    assert drawn[0] == drawn[1] != drawn[2]
-    assert median_width(X) == median_width(X)
-    # 1000 rows drawn without replacement, as if the others were not there.
+    drawn = median_width(X)
+    assert drawn == median_width(X)
     close(drawn, np.median(pdist(X)), 0.05)
-
-
-def test_median_width_draws_without_replacement():
-    X = np.zeros((1001, 1))
-    X[500] = 3.0
-    # The odd row is among 1000 of 1001 almost surely; with replacement, 63 times in 100.
-    drawn = [median_width(X, rng=np.random.RandomState(seed)) for seed in range(12)]
-    assert drawn.count(3.0) >= 11
 
 
 def test_median_width_of_a_thousand_rows_uses_them_all(rng):
     X = rng.standard_normal((1000, 2))
-    state = np.random.RandomState(3)
-    close(median_width(X, rng=state), np.median(pdist(X)))
-    assert state.uniform() == np.random.RandomState(3).uniform()
+    close(median_width(X), np.median(pdist(X)))
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+@pytest.mark.parametrize("width", [median_width, scale_width])
+def test_widths_of_tiny_and_huge_rows(width, scale, rng):
+    X = rng.standard_normal((30, 2))
+    close(width(X * scale) / scale, width(X))
 
 
 @pytest.mark.parametrize(
     "kernel", [Gaussian(), Laplacian(), Laplacian() + Gaussian(), Linear()]
 )
-def test_widths(kernel, rows, rng):
+def test_widths(kernel, rows):
     distance = kernel.width_distance or "euclidean"
     median = np.median(pdist(rows, distance))
-    close(widths("median", kernel, rows, rng), [median])
+    close(widths("median", kernel, rows), [median])
     close(
-        widths("auto", kernel, rows, rng),
+        widths("auto", kernel, rows),
         median * np.array([1 / 8, 1 / 4, 1 / 2, 1, 2, 4, 8]),
     )
-    close(widths("scale", kernel, rows, rng), [np.sqrt(3 * rows.var() / 2)])
+    close(widths("scale", kernel, rows), [np.sqrt(3 * rows.var() / 2)])
 
 
 @pytest.mark.parametrize(
-    "sigma", [2, 2.0, np.float32(2), [2.0], [1, 2, 3], (0.5, 4), np.ones(3)]
+    "sigma", [2, 2.0, np.float32(2), [2.0], [3, 1, 2], (4, 0.5), np.ones(3)]
 )
-def test_widths_that_are_given(sigma, rows, rng):
-    grid = widths(sigma, Gaussian(), rows, rng)
+def test_widths_that_are_given(sigma, rows):
+    grid = widths(sigma, Gaussian(), rows)
     assert grid.ndim == 1
     assert grid.dtype == np.float64
-    assert list(grid) == list(np.ravel(sigma))
+    assert list(grid) == sorted(set(np.ravel(sigma)))
 
 
 @pytest.mark.parametrize(
@@ -685,12 +680,6 @@ def test_widths_that_are_given(sigma, rows, rng):
         [1, None],
     ],
 )
-def test_widths_errors(bad, rows, rng):
+def test_widths_errors(bad, rows):
     with pytest.raises(ValueError, match="sigma"):
-        widths(bad, Gaussian(), rows, rng)
-
-
-def test_widths_are_deterministic_under_a_seed(rng):
-    X = rng.standard_normal((1200, 2))
-    first, second = (widths("auto", Gaussian(), X, np.random.RandomState(5)) for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+        widths(bad, Gaussian(), rows)

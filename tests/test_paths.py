@@ -39,11 +39,30 @@ def test_plot_draws_where_it_is_told(wave):
 
 
 def test_to_dict_is_json_and_complete(wave):
-    path = KernelRegressor(sigma=[0.5, 1.0], penalty=[0.1, 1.0]).fit(*wave).path_
+    path = KernelRegressor(sigma=[0.5, 1.0], penalty=[1.0, 0.1]).fit(*wave).path_
     tree = json.loads(json.dumps(path.to_dict()))
     np.testing.assert_array_equal(tree["errors"], path.errors)
-    assert tree["axes"] == {"sigma": [0.5, 1.0], "penalty": [0.1, 1.0]}
+    assert tree["axes"] == {"sigma": [0.5, 1.0], "penalty": [1.0, 0.1]}
     assert tree["best"] == path.best
+
+
+def test_infinite_errors_are_none_in_json(wave):
+    path = KernelRegressor(sigma=0.1, penalty=[1.0, 0.0]).fit(*wave).path_
+    assert json.loads(json.dumps(path.to_dict(), allow_nan=False))["errors"][1] is None
+
+
+def test_no_penalty_has_its_place_on_the_plot(wave):
+    path = KernelRegressor("linear", penalty=[1.0, 1e-2, 0.0]).fit(*wave).path_
+    ax = path.plot()
+    assert ax.lines[0].get_xdata().tolist() == [1.0, 1e-2, 1e-3]
+    assert [text.get_text() for text in ax.texts] == ["λ = 0"]
+    mpl.pyplot.close(ax.figure)
+
+
+def test_repr_is_one_line(wave):
+    path = KernelRegressor(sigma=[0.5, 1.0]).fit(*wave).path_
+    assert repr(path).startswith("Path(leave-one-out, 2 sigma × 100 penalty, best={'sigma'")
+    assert "\n" not in repr(path)
 
 
 def test_axes_by_name(wave):
@@ -59,7 +78,7 @@ def test_axes_by_name(wave):
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_bias_and_variance_are_those_of_separate_fits(wave, kernel):
     X, y = wave
-    penalties = [1e-4, 1e-2]
+    penalties = [1e-2, 1e-4]
     sigma = 1.0 if kernel == "gaussian" else "median"
     model = KernelRegressor(kernel, sigma=sigma, penalty=penalties, intercept=True)
     model.fit(X[:40], y[:40])

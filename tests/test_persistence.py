@@ -54,6 +54,7 @@ MODELS = {
         "number",
     ),
     "random state": (KernelRegressor(random_state=np.random.RandomState(3)), "number"),
+    "range": (KernelRegressor(filter="nu", iterations=range(1, 9)), "number"),
     "iterations": (KernelRegressor(filter=Landweber(0.01), iterations=[3, 5]), "number"),
     "text classes": (KernelClassifier(class_weight={"a": 1, "b": 2.5}), "text"),
     "three classes": (KernelClassifier(filter="nu"), "classes"),
@@ -114,8 +115,7 @@ def test_the_file_holds_no_pickle_and_names_its_content(wave, tmp_path):
     assert header["class"] == "KernelRegressor"
     assert header["version"] == imparo.__version__
     assert header["format"] == 1
-    assert header["arrays"].keys() == {"KernelRegressor.coef_", "KernelRegressor.intercept_",
-                                       "KernelRegressor.X_fit_"}  # fmt: skip
+    assert header["arrays"].keys() == {"KernelRegressor.dual_coef_", "KernelRegressor.X_fit_"}
 
 
 @pytest.mark.parametrize("keep", [0, 5, 8, 100, 0.5, 0.99])

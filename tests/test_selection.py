@@ -6,12 +6,13 @@ from numpy.testing import assert_allclose
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import KFold, ShuffleSplit
-from sklearn.svm import SVC
 
 from imparo import KernelClassifier, KernelRegressor
+from imparo.errors import SelectionWarning
+from imparo.filters import as_filter
 from imparo.paths import Path
 
-PENALTIES = np.logspace(-12, 0, 13)
+PENALTIES = np.logspace(0, -12, 13)
 
 
 def separate_fits(model, X, y, splits, w):
@@ -37,7 +38,7 @@ def test_leave_one_out_is_n_fits(wave, rng, kernel, intercept, weighted):
     X, y = X[:25], y[:25] + 1
     w = rng.uniform(0.5, 2, 25) if weighted else np.ones(25)
     sigma = "median" if kernel == "linear" else 1.0
-    penalties = PENALTIES[4:] if kernel == "linear" else PENALTIES
+    penalties = PENALTIES[:-4] if kernel == "linear" else PENALTIES
     model = KernelRegressor(kernel, sigma=sigma, penalty=penalties, intercept=intercept)
     one_by_one = [(np.delete(np.arange(25), i), np.array([i])) for i in range(25)]
     expected = separate_fits(model, X, y, one_by_one, w)
@@ -46,7 +47,7 @@ def test_leave_one_out_is_n_fits(wave, rng, kernel, intercept, weighted):
 
 def test_leave_one_out_is_n_fits_in_high_dimension(rng):
     X, Y = rng.normal(size=(20, 40)), rng.normal(size=(20, 2))
-    model = KernelRegressor("linear", penalty=PENALTIES[2:])
+    model = KernelRegressor("linear", penalty=PENALTIES[:-2])
     one_by_one = [(np.delete(np.arange(20), i), np.array([i])) for i in range(20)]
     expected = separate_fits(model, X, Y, one_by_one, np.ones(20))
     assert_allclose(model.fit(X, Y).path_.errors, expected, rtol=1e-8)
@@ -56,7 +57,7 @@ def test_leave_one_out_is_n_fits_on_the_low_rank_route(rng):
     # 300 rows of one column and wide kernel: rank about 20. An outlier has leverage 1.
     X = np.append(rng.normal(size=299), 40.0)[:, None]
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
-    model = KernelRegressor(sigma=1.0, penalty=np.logspace(-6, -1, 4))
+    model = KernelRegressor(sigma=1.0, penalty=np.logspace(-1, -6, 4))
     one_by_one = [(np.delete(np.arange(300), i), np.array([i])) for i in range(300)]
     expected = separate_fits(model, X, y, one_by_one, np.ones(300))
     assert_allclose(model.fit(X, y).path_.errors, expected, rtol=1e-8)
@@ -65,7 +66,7 @@ def test_leave_one_out_is_n_fits_on_the_low_rank_route(rng):
 def test_leave_one_out_rate_counts_rows_that_a_fit_without_them_gets_wrong(wave):
     X, y = wave
     labels = np.digitize(y, [0.2, 1.0])
-    model = KernelClassifier(sigma=1.0, penalty=[1e-6, 1e-3, 1.0]).fit(X, labels)
+    model = KernelClassifier(sigma=1.0, penalty=[1.0, 1e-3, 1e-6]).fit(X, labels)
     wrong = np.zeros(3)
     for i in range(60):
         rest = np.delete(np.arange(60), i)
@@ -87,7 +88,7 @@ def test_penalties_agree_with_ridge_cv(wave):
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_gcv_is_its_formula(wave, kernel, intercept):
     X, y = wave
-    penalties = np.logspace(-4, 0, 5)
+    penalties = np.logspace(0, -4, 5)
     settings = {"sigma": 1.0 if kernel == "gaussian" else "median", "intercept": intercept}
     model = KernelRegressor(kernel, penalty=penalties, validation="gcv", **settings).fit(X, y)
     for penalty, error in zip(penalties, model.path_.errors, strict=True):
@@ -101,10 +102,11 @@ def test_gcv_is_its_formula(wave, kernel, intercept):
 @pytest.mark.parametrize("filter", ["landweber", "nu", "components", "cutoff"])
 def test_gcv_of_other_filters_is_its_formula(wave, filter):
     X, y = wave
-    levels = {"iterations": [3, 20], "components": [3, 20], "penalty": [1e-3, 1e-1]}
-    fit = KernelRegressor(sigma=1.0, filter=filter, validation="gcv", **levels).fit(X, y)
-    name = next(iter(fit.path_.axes))
-    for level, error in zip(levels[name], fit.path_.errors, strict=True):
+    name = as_filter(filter).parameter
+    levels = {"iterations": [3, 20], "components": [3, 20], "penalty": [1e-1, 1e-3]}[name]
+    settings = {"sigma": 1.0, "filter": filter, "validation": "gcv"}
+    fit = KernelRegressor(**settings, **{name: levels}).fit(X, y)
+    for level, error in zip(levels, fit.path_.errors, strict=True):
         one = KernelRegressor(sigma=1.0, filter=filter, **{name: level})
         hat = one.fit(X, np.eye(60)).predict(X)
         expected = np.sqrt(np.mean((y - hat @ y) ** 2)) / (1 - np.trace(hat) / 60)
@@ -165,7 +167,8 @@ def test_the_best_width_is_found_wherever_it_stands_in_the_grid(wave):
         model = KernelRegressor(sigma=order).fit(X, y)
         assert model.sigma_ == best
         assert model.path_.errors.shape == (3, 100)
-        for s, row in zip(order, model.path_.errors, strict=True):
+        assert model.path_.sigmas.tolist() == widths
+        for s, row in zip(widths, model.path_.errors, strict=True):
             assert row.min() == pytest.approx(alone[s])
 
 
@@ -188,16 +191,17 @@ def test_selection_sees_an_error_far_below_the_variance(rng):
 
 def test_stratified_hold_out_has_every_class_on_both_sides(rng):
     X, y = rng.normal(size=(100, 2)), np.array([0] * 90 + [1] * 10)
-    seen = []
+    fitted = []
 
     def kernel(A, B):
-        seen.append(len(A))
-        return SVC().fit([[0], [1]], [0, 1]) and A @ B.T
+        fitted.append(B)
+        return A @ B.T
 
     model = KernelClassifier(kernel, validation=0.2, random_state=0).fit(X, y)
-    assert 80 in seen
-    assert 20 in seen
     assert model.path_.method == "hold-out"
+    part = next(rows for rows in fitted if len(rows) == 80)
+    rare = {tuple(row) for row in X[90:]}
+    assert sum(tuple(row) in rare for row in part) == 8
 
 
 def test_same_seed_same_path(wave):
@@ -208,6 +212,54 @@ def test_same_seed_same_path(wave):
     ]
     assert (paths[0] == paths[1]).all()
     assert (paths[0] != paths[2]).any()
+
+
+def test_rows_without_weight_keep_their_place_in_given_splits(wave):
+    X, y = wave
+    w = np.ones(60)
+    w[:5] = 0
+    split = [(np.arange(5, 40), np.arange(40, 60))]
+    model = KernelRegressor(sigma=1.0, penalty=[1e-1, 1e-3], validation=split).fit(X, y, w)
+    without = [(np.arange(35), np.arange(35, 55))]
+    same = KernelRegressor(sigma=1.0, penalty=[1e-1, 1e-3], validation=without)
+    assert_allclose(model.path_.errors, same.fit(X[5:], y[5:]).path_.errors, rtol=1e-12)
+    masks = [(np.arange(60) < 40, np.arange(60) >= 40)]
+    masked = KernelRegressor(sigma=1.0, penalty=[1e-1, 1e-3], validation=masks).fit(X, y, w)
+    assert_allclose(masked.path_.errors, model.path_.errors, rtol=1e-12)
+
+
+def test_gcv_does_not_judge_models_that_nearly_interpolate(rng):
+    worst = 1.0
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(300, 5))
+        y = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.3 * rng.normal(size=300)
+        model = KernelRegressor(filter="cutoff", validation="gcv").fit(X[:200], y[:200])
+        worst = min(worst, model.score(X[200:], y[200:]))
+    assert worst > 0.7
+
+
+def test_when_nothing_can_be_judged_it_is_said():
+    X, y = np.arange(5.0)[:, None], np.arange(5.0)
+    with pytest.raises(ValueError, match="no value of sigma and penalty could be judged"):
+        KernelRegressor(sigma=[0.1, 0.2], penalty=0.0).fit(X, y)
+
+
+def test_many_steps_go_by_the_spectrum_and_agree_with_the_iteration(wave):
+    X, y = wave
+    for filter in ("landweber", "nu"):
+        grid = [1, 30, 90, 5000]  # by spectrum, and by iteration without the last
+        whole = KernelRegressor(sigma=1.0, filter=filter, iterations=grid, validation=3)
+        short = KernelRegressor(sigma=1.0, filter=filter, iterations=grid[:3], validation=3)
+        errors = [m.set_params(random_state=0).fit(X, y).path_.errors for m in (whole, short)]
+        assert_allclose(errors[0][:3], errors[1], rtol=1e-8)
+
+
+def test_the_end_of_automatic_steps_is_reported(rng):
+    X = np.linspace(0, 1, 50)[:, None]
+    model = KernelRegressor(sigma=0.3, filter="nu", validation=5, random_state=0)
+    with pytest.warns(SelectionWarning, match="the most that were tried"):
+        model.fit(X, np.sin(9 * X[:, 0]))
 
 
 def test_ties_go_to_the_smaller_squared_error():
@@ -229,7 +281,7 @@ def test_nan_is_never_best():
 def test_path_against_kernel_ridge_on_a_hold_out(wave):
     X, y = wave
     split = [(np.arange(40), np.arange(40, 60))]
-    model = KernelRegressor(sigma=1.0, penalty=[1e-4, 1e-2], validation=split).fit(X, y)
+    model = KernelRegressor(sigma=1.0, penalty=[1e-2, 1e-4], validation=split).fit(X, y)
     for penalty, error in zip(model.penalty, model.path_.errors, strict=True):
         ridge = KernelRidge(kernel="rbf", gamma=0.5, alpha=penalty * 40).fit(X[:40], y[:40])
         expected = np.sqrt(np.mean((ridge.predict(X[40:]) - y[40:]) ** 2))

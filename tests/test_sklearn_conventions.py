@@ -11,6 +11,7 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_breast_cancer
+from sklearn.feature_selection import RFE
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -47,6 +48,7 @@ def expected_failures(estimator):
     return {}
 
 
+@pytest.mark.filterwarnings("ignore::imparo.errors.SelectionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_conventions(estimator, check):
     check(estimator)
@@ -110,6 +112,22 @@ def test_grid_search_slices_a_precomputed_kernel(wave):
     )
 
 
+def test_feature_selection_by_weights_of_a_linear_kernel(rng):
+    X = rng.normal(size=(100, 5))
+    y = X[:, 0] - 2 * X[:, 3] + 0.1 * rng.normal(size=100)
+    chosen = RFE(KernelRegressor("linear"), n_features_to_select=2).fit(X, y).support_
+    assert chosen.tolist() == [True, False, False, True, False]
+    with pytest.raises(ValueError, match="coef_"):
+        RFE(KernelRegressor()).fit(X, y)
+
+
+def test_no_weights_are_left_over_from_another_kernel(wave):
+    model = KernelRegressor("linear").fit(*wave)
+    model.set_params(kernel="gaussian").fit(*wave)
+    assert not hasattr(model, "coef_")
+    assert hasattr(model, "dual_coef_")
+
+
 def test_clone_keeps_parameters_and_drops_the_fit(wave):
     model = KernelRegressor(Gaussian(2.0), penalty=[0.1, 1.0], validation=3).fit(*wave)
     copy = clone(model)
@@ -155,7 +173,8 @@ def test_inputs_are_not_changed(wave):
     X, y = wave
     K, w = Gaussian(1.0)(X), np.linspace(0.5, 1.5, len(y))
     copies = [a.copy() for a in (X, y, K, w)]
-    for settings in ({}, {"penalty": 0.1}, {"filter": "nu"}, {"validation": 3}):
+    nu = {"filter": "nu", "iterations": [1, 9]}
+    for settings in ({}, {"penalty": 0.1}, nu, {"validation": 3}):
         KernelRegressor("precomputed", intercept=True, **settings).fit(K, y, w)
         KernelRegressor("linear", intercept=True, **settings).fit(X, y, w)
     assert all((a == b).all() for a, b in zip((X, y, K, w), copies, strict=True))

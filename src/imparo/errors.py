@@ -5,6 +5,9 @@ Every error that imparo raises for bad input is a ``ValueError`` or a
 that a program may want to handle.
 """
 
+import sys
+import warnings
+
 
 class NotPositiveDefiniteError(ValueError):
     """A matrix that must be positive definite is not, even with jitter."""
@@ -30,5 +33,17 @@ class JitterWarning(ImparoWarning):
     """A matrix was shifted by a small multiple of the identity to factor it."""
 
 
+class SelectionWarning(ImparoWarning):
+    """The best point lies where an automatic grid ends."""
+
+
 class PrecisionWarning(ImparoWarning):
     """A parameter is below what the floating-point type can resolve."""
+
+
+def warn_user(message: str, category: type[ImparoWarning]) -> None:
+    """Warn at the line of the user's code that called into the library."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("imparo"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

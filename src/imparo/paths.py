@@ -17,7 +17,7 @@ _LABELS = {
 
 
 @persistent
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Path:
     """Validation error over a grid of parameters, and its best point.
 
@@ -51,7 +51,8 @@ class Path:
         errors = np.where(np.isnan(self.errors), np.inf, self.errors)
         smallest = errors.min()
         candidates = np.flatnonzero(errors.ravel() == smallest)
-        first = candidates[np.argmin(self.tie_breaker.ravel()[candidates])]
+        ties = self.tie_breaker.ravel()[candidates]
+        first = candidates[np.argmin(np.where(np.isnan(ties), np.inf, ties))]
         return tuple(int(i) for i in np.unravel_index(first, errors.shape))
 
     @property
@@ -90,8 +91,12 @@ class Path:
         """The grid of numbers of components, or None."""
         return self.axes.get("components")
 
+    def __repr__(self) -> str:
+        sizes = " × ".join(f"{len(grid)} {name}" for name, grid in self.axes.items())
+        return f"Path({self.method}, {sizes}, best={self.best})"
+
     def to_dict(self) -> dict[str, Any]:
-        """Return the path as plain lists and numbers, for JSON.
+        """Return the path as plain lists and numbers, for JSON; None stands for infinity.
 
         Returns
         -------
@@ -101,8 +106,8 @@ class Path:
             "metric": self.metric,
             "method": self.method,
             "axes": {name: grid.tolist() for name, grid in self.axes.items()},
-            "errors": self.errors.tolist(),
-            "train_errors": self.train_errors.tolist(),
+            "errors": _finite(self.errors.tolist()),
+            "train_errors": _finite(self.train_errors.tolist()),
             "best": self.best,
         }
 
@@ -122,6 +127,11 @@ class Path:
         if ax is None:
             ax = plt.subplots(figsize=(5.6, 3.9), layout="constrained")[1]
         name, grid = list(self.axes.items())[-1]
+        zero_at = None
+        if name == "penalty" and grid[-1] == 0:
+            # A logarithmic axis has no 0: it is drawn a decade below the rest.
+            zero_at = grid[-2] / 10 if len(grid) > 1 else 1.0
+            grid = np.append(grid[:-1], zero_at)
         errors = self.errors.reshape(-1, len(grid))
         train = self.train_errors.reshape(-1, len(grid))
         row, column = divmod(
@@ -139,6 +149,9 @@ class Path:
         if name == "penalty":
             ax.set_xscale("log")
             ax.invert_xaxis()  # complexity grows to the right on every path
+            if zero_at is not None:
+                ax.axvline(zero_at, color="0.8", lw=1, zorder=0)
+                ax.annotate("λ = 0", (zero_at, 0.02), xycoords=("data", "axes fraction"))
         elif len(grid) > 20:
             ax.set_xscale("log")
         shown = np.concatenate([errors.ravel(), train[row]])
@@ -150,6 +163,13 @@ class Path:
                 axis_formatter(lambda value, _: f"{value:g}")
         ax.legend(frameon=False, fontsize="small")
         return ax
+
+
+def _finite(values: Any) -> Any:
+    """Return nested lists with None, which JSON has, for infinity and NaN."""
+    if isinstance(values, list):
+        return [_finite(value) for value in values]
+    return values if np.isfinite(values) else None
 
 
 def pyplot() -> Any:

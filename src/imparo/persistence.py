@@ -3,13 +3,14 @@
 A file holds the arrays of the object as safetensors and one metadata entry,
 ``imparo``, with JSON: the format's version, the library's, the object as a tree in
 which arrays are references, a SHA-256 of every array and of the header itself.
-Reading it builds only classes marked :func:`persistent` and runs no code of the file.
+Reading it builds only classes marked :func:`persistent` and scikit-learn's splitters, and
+runs no code of the file.
 """
 
 import hashlib
 import json
 import os
-import tempfile
+import secrets
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,7 +79,12 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     }
     text = json.dumps(header, allow_nan=False)
     metadata = {_KEY: text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
-    _write_atomically(Path(path), save_tensors(arrays, metadata=metadata))
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; give the name of a file to save to")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent} to save to")
+    _write_atomically(path, save_tensors(arrays, metadata=metadata))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -147,18 +153,18 @@ def _digest(array: np.ndarray) -> str:
 
 
 def _write_atomically(path: Path, content: bytes) -> None:
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # Not tempfile: it hides the file from others, and to read the umask is to change it
+    # for every thread.
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(temporary, 0o666 & ~umask)
         os.replace(temporary, path)
     except BaseException:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -171,18 +177,20 @@ def _write_atomically(path: Path, content: bytes) -> None:
 
 
 def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
+    if isinstance(value, np.generic):
+        return {"$scalar": [value.dtype.str, _encode(value.item(), arrays, where)]}
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return value if np.isfinite(value) else {"$float": repr(value)}
-    if isinstance(value, np.generic):
-        return {"$scalar": [value.dtype.str, _encode(value.item(), arrays, where)]}
     if isinstance(value, np.ndarray):
         return _encode_array(value, arrays, where)
     if isinstance(value, np.dtype):
         return {"$dtype": value.str}
     if isinstance(value, type) and issubclass(value, np.generic):
         return {"$scalartype": np.dtype(value).str}
+    if isinstance(value, range):
+        return {"$range": [value.start, value.stop, value.step]}
     if isinstance(value, list | tuple):
         items = [_encode(v, arrays, f"{where}.{i}") for i, v in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
@@ -203,7 +211,8 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
         state = _encode(vars(value), arrays, where)
         return {"$splitter": [type(value).__name__, state]}
     if type(value) is _CLASSES.get(type(value).__name__):
-        state = {k: v for k, v in vars(value).items() if k != "_sklearn_version"}
+        # Requests for metadata routing are scikit-learn's own objects, not the model's.
+        state = {k: v for k, v in vars(value).items() if k != "_metadata_request"}
         return {"$object": [type(value).__name__, _encode(state, arrays, where)]}
     raise TypeError(
         f"{where} is {value!r}, which cannot be saved without pickle; use a named kernel "
@@ -232,6 +241,8 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
     ((kind, content),) = tree.items()
     if kind == "$array":
         return np.array(arrays[content[0]], order=content[1])
+    if kind == "$range":
+        return range(*content)
     if kind == "$float":
         return float(content)
     if kind == "$dtype":
@@ -259,7 +270,9 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         generator.set_state(inner)
         return generator
     if kind == "$splitter":
-        return _restore(getattr(sklearn.model_selection, inner[0]), inner[1], path)
+        cls = getattr(sklearn.model_selection, inner[0], None)
+        if isinstance(cls, type) and issubclass(cls, BaseCrossValidator | BaseShuffleSplit):
+            return _restore(cls, inner[1], path)
     if kind == "$object" and inner[0] in _CLASSES:
         return _restore(_CLASSES[inner[0]], inner[1], path)
     raise FileFormatError(f"{path} holds {kind} {content!r:.60}, unknown to this imparo")

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from imparo.engine import Array
+from imparo.engine import Array, default_engine
 
 
 class Score(Protocol):
@@ -34,7 +34,7 @@ class RootMeanSquare:
     def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
         """Return the sums of squared errors, twice."""
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = weight @ np.mean(np.square(F - Y[:, None, :]), axis=2)
+            squares = _weighted_sums(weight, np.mean(np.square(F - Y[:, None, :]), axis=2))
         return np.stack([squares, squares])
 
     def finish(self, total: Array) -> Array:
@@ -56,7 +56,7 @@ class Misclassification:
         else:
             wrong = np.argmax(F, axis=2) != np.argmax(Y, axis=1)[:, None]
         wrong = np.where(np.isnan(F).any(axis=2), 1.0, wrong)
-        return np.stack([weight @ wrong, RootMeanSquare()(Y, F, weight)[0]])
+        return np.stack([_weighted_sums(weight, wrong), RootMeanSquare()(Y, F, weight)[0]])
 
     def finish(self, total: Array) -> Array:
         """Return the rates as they are."""
@@ -70,3 +70,7 @@ class Scores:
     errors: Array
     train_errors: Array
     tie_breaker: Array
+
+
+def _weighted_sums(weight: Array, errors: Array) -> Array:
+    return default_engine().product(weight[None, :], errors)[0]

@@ -19,6 +19,8 @@ from imparo.scores import RootMeanSquare, Score, Scores
 
 # Levels are scored so many at a time that their components take about this much.
 _CHUNK_BYTES = 32 * 2**20
+# GCV is 0/0 where a model interpolates: with less freedom than this it does not judge.
+_LEAST_FREEDOM = 0.1
 
 
 class Problem(Protocol):
@@ -26,7 +28,8 @@ class Problem(Protocol):
 
     With Φ the rows' features (implicitly, for a kernel), each scaled by the root of
     its weight and centered if there is an intercept, ΦΦᵀ = U diag(σ) Uᵀ. U is
-    orthogonal to the direction of the mean where there is an intercept.
+    orthogonal to the direction of the mean where there is an intercept. The matrix is
+    used up by the first look at the spectrum, and is then no longer there.
     """
 
     Y: Array
@@ -139,7 +142,7 @@ def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]
             null -= s * s / problem.total
         # Below rounding a row has no part in the null space: 1e-16 of one would count
         # where 1 − h is as small as λ.
-        null[null < 10 * len(problem.Y) * eps] = 0
+        null[null < 10 * U.shape[1] * eps] = 0
         leftover = s * (problem.Y[rows] - problem.offset) - product(U, problem.components)
         leftover *= null > 0
         E = product(U, mixed).reshape(shape) + leftover[:, None, :] * rest_null[:, None]
@@ -169,7 +172,7 @@ def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score)
     if not isinstance(filter, Tikhonov):
         raise ValueError(
             f"leave-one-out has a closed form for the Tikhonov filter only, not for "
-            f"{type(filter).__name__}; use validation='gcv', a fraction or a number of folds"
+            f"{filter!r}; use validation='gcv', a fraction or a number of folds"
         )
     tiny = np.finfo(problem.Y.dtype).tiny
     sums = np.zeros((2, 2, len(levels)))
@@ -190,6 +193,9 @@ def generalized_cross_validation(
 ) -> Scores:
     """Return the GCV errors: root mean squared residual over mean of 1 − h.
 
+    Infinite where the mean of 1 − h is below 0.1: near interpolation both go to 0 and
+    their ratio means nothing.
+
     Parameters
     ----------
     problem : Problem
@@ -205,7 +211,7 @@ def generalized_cross_validation(
     """
     if not filter.linear:
         raise ValueError(
-            f"GCV needs a filter that is linear in y, and {type(filter).__name__} is not; use "
+            f"GCV needs a filter that is linear in y, and {filter!r} is not; use "
             "validation=0.2 or a number of folds"
         )
     n = len(problem.Y)
@@ -219,9 +225,18 @@ def generalized_cross_validation(
     null = n - len(rest) - problem.has_intercept
     freedom = (rest.sum(axis=0, dtype=float) + null * rest_null) / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        sums[0] = np.where(freedom > n * np.finfo(rest.dtype).eps, sums[0] / freedom**2, np.inf)
+        sums[0] = np.where(freedom > _LEAST_FREEDOM, sums[0] / freedom**2, np.inf)
     scores = _scores(sums, problem.total, score)
     return Scores(np.sqrt(scores.tie_breaker), scores.train_errors, scores.tie_breaker)
+
+
+def iterating_pays(filter: Iterative, levels: Array, size: int) -> bool:
+    """Return whether so many products cost less than a spectrum of that size.
+
+    A product reads the matrix once, at the speed of memory, while a spectrum computes
+    at that of the processor: they meet at about size/4 products.
+    """
+    return not filter.linear or int(np.max(levels)) < max(100, size // 4)
 
 
 @dataclass(frozen=True)
@@ -259,7 +274,8 @@ def held_out(
     held = fitted = 0.0
     for split in splits:
         levels = levels_of(split.problem)
-        if isinstance(filter, Iterative):
+        size = len(split.problem.matrix)
+        if isinstance(filter, Iterative) and iterating_pays(filter, levels, size):
             sums = sums + _walk_iterates(split, filter, levels, score)
         else:
             sums = sums + _walk_spectrum(split, filter, levels, score)

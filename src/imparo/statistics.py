@@ -105,7 +105,7 @@ class Statistics:
         if not ((w >= 0) & (w < np.inf)).all():
             raise ValueError("weights must be finite numbers from 0 on")
         # The sums before the square roots, so that weights are not squared back.
-        self.feature_sum += Phi.T @ w
+        self.feature_sum += engine.product(Phi.T, w[:, None])[:, 0]
         self.output_sum += Y.T @ w
         self.weight += float(np.sum(w))
         if weight is not None:

@@ -212,12 +212,14 @@ def _row(outcome: Outcome, name: str) -> list[str]:
 
 def _print(console: Console, outcome: Outcome, path: Path) -> None:
     table = Table(title=f"RMSE in {UNIT}, chosen by leave-one-out", title_justify="left")
-    table.add_column("kernel")
-    for name in ("σ", "λ", "leave-one-out", "test", "seconds"):
-        table.add_column(name, justify="right")
+    header = ["kernel", "σ", "λ", "leave-one-out", "test", "seconds"]
+    shown = range(len(header)) if console.width >= 66 else (0, 3, 4)
+    for i in shown:
+        table.add_column(header[i], justify="left" if i == 0 else "right")
     for name in outcome.models:
+        cells = _row(outcome, name)
         style = "bold red" if name == outcome.chosen else None
-        table.add_row(*_row(outcome, name), style=style)
+        table.add_row(*(cells[i] for i in shown), style=style)
     console.print(table)
     best, error = outcome.path(outcome.chosen).best, outcome.test_errors
     console.print(

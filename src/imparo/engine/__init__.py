@@ -8,6 +8,7 @@ from imparo.engine.base import Array, Engine
 from imparo.engine.blocks import available_memory, parse_memory, row_blocks, rows_within
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
+from imparo.engine.scaling import power_of_two
 
 __all__ = [
     "Array",
@@ -17,6 +18,7 @@ __all__ = [
     "default_engine",
     "factor_with_jitter",
     "parse_memory",
+    "power_of_two",
     "row_blocks",
     "rows_within",
 ]

@@ -39,8 +39,7 @@ def squared_distances(X: Any, Z: Any, width: float, product: Product) -> Array:
     if S is None and dtype == np.float32:
         S = _expanded(X, Z, width, np.dtype(np.float64), product)
     if S is None:
-        S = cdist(X, Z, "sqeuclidean")
-        S /= width**2
+        S = cdist(X / np.float64(width), Z / np.float64(width), "sqeuclidean")
     return S.astype(dtype, copy=False)
 
 
@@ -64,8 +63,8 @@ def _expanded(
     flat = S.reshape(-1)
     for some in _batches(suspects, X.shape[1]):
         i, j = np.divmod(some, S.shape[1])
-        D = X[i].astype(np.float64) - Z[j]
-        flat[some] = np.einsum("ij,ij->i", D, D) / width**2
+        D = (X[i].astype(np.float64) - Z[j]) / width
+        flat[some] = np.einsum("ij,ij->i", D, D)
     return np.maximum(S, 0, out=S)
 
 
@@ -77,8 +76,10 @@ def _batches(suspects: Array, n_columns: int) -> list[Array]:
 def _sparse_squared_distances(X: Any, Z: Any, width: float) -> Array:
     dtype = np.result_type(X.dtype, Z.dtype, np.float32)
     X, Z = X.astype(np.float64), Z.astype(np.float64)
-    xx, zz = X.multiply(X).sum(axis=1)[:, None], Z.multiply(Z).sum(axis=1)[None, :]
-    S: Array = np.ascontiguousarray((X @ Z.T).toarray())
+    left, right = X / width, Z / width
+    xx = left.multiply(left).sum(axis=1)[:, None]
+    zz = right.multiply(right).sum(axis=1)[None, :]
+    S: Array = np.ascontiguousarray((left @ right.T).toarray())
     S *= -2
     S += xx
     S += zz
@@ -87,7 +88,6 @@ def _sparse_squared_distances(X: Any, Z: Any, width: float) -> Array:
     # A difference of two sparse rows is sparse: as many numbers as the average row has.
     for some in _batches(suspects, 2 * (X.nnz + Z.nnz) // max(1, X.shape[0] + Z.shape[0])):
         i, j = np.divmod(some, S.shape[1])
-        D = X[i] - Z[j]
+        D = (X[i] - Z[j]) / width
         flat[some] = D.multiply(D).sum(axis=1)
-    S /= width**2
     return np.maximum(S, 0, out=S).astype(dtype, copy=False)

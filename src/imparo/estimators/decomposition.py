@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from imparo.engine import Array, default_engine, parse_memory
@@ -120,6 +121,8 @@ def bias_variance(
             "none; fit it with penalty='auto' or a grid"
         )
     rng, filter = check_random_state(random_state), as_filter(model.filter)
+    X, X_test = (A if sparse.issparse(A) else np.asarray(A, np.float64) for A in (X, X_test))
+    y, y_test = np.asarray(y, np.float64), np.asarray(y_test, np.float64)
     penalties, size = model.path_.penalties, max(2, round(share * len(y)))
     predictions = []
     for _ in range(repeats):

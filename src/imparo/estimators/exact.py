@@ -1,5 +1,6 @@
 """Exact kernel methods: KOLS, KRLS and every spectral filter (thesis, chapters 2 and 3)."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -7,8 +8,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from imparo.engine import Array
-from imparo.estimators.base import ExactMachine, all_or_nothing
+from imparo.engine import Array, power_of_two
+from imparo.estimators.base import ExactMachine
+from imparo.estimators.inputs import all_or_nothing, check_numbers
 from imparo.estimators.targets import encode_classes
 from imparo.persistence import persistent
 from imparo.scores import Misclassification, RootMeanSquare
@@ -27,7 +29,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
     ``Ridge(alpha)`` have alpha = nλ.
 
     Cost n²d + 9n³ for a whole path, with 3n² numbers of memory, and n²d + n³/3 for one
-    penalty, with 2n²; nd² + 9d³ for a linear kernel with d < n.
+    penalty, with 1.5n²; nd² + 9d³ for a linear kernel with d < n.
 
     Parameters
     ----------
@@ -41,7 +43,8 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         For kernels whose width is not set already.
     filter : str or Filter, default "tikhonov"
         "tikhonov", "cutoff" (by threshold nλ), "components" (by number), "landweber",
-        "nu", "cg", or an object of :mod:`imparo.filters`.
+        "nu", "cg", or an object of :mod:`imparo.filters`. Each goes by one of the next
+        three parameters, and the other two must be left out.
     penalty : float, array-like or "auto", default "auto"
         λ of Tikhonov and the cut-off: a number, a grid to select from, or a grid of 100
         from the mean of K(x, x) down by 12 decades. 0 is least squares without penalty
@@ -55,14 +58,15 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         ``KernelRidge``, there is none by default; turn it on for outputs far from 0.
     validation : "auto", "loo", "gcv", float, int, splitter or iterable, default "auto"
         How to select: leave-one-out in closed form (ridge nλ kept), generalized
-        cross-validation, a fraction held out, a number of folds, or scikit-learn's
-        splitters. "auto" is "loo" for Tikhonov and 0.2 for other filters.
+        cross-validation, a fraction held out, a number of folds, a splitter that needs
+        no groups, or pairs of arrays of rows to fit and to hold out. "auto" is "loo" for
+        Tikhonov and 0.2 for other filters.
     memory : int, str or None, default None
         Bytes, or "2GB", that the fit may use; half of the machine's if None.
     dtype : "float32", "float64" or None, default None
         Type to compute in; that of X if None.
     random_state : int, RandomState or None, default None
-        For splits, and for the rows that "median" looks at where there are over 1000.
+        For hold-out and folds.
     progress : bool or callable, default False
         Draw a bar, or call ``progress(done, total, description)``.
 
@@ -76,14 +80,16 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         The width in use.
     kernel_ : Kernel
         The kernel in use.
-    coef_ : array of shape (n, n_outputs) or (d, n_outputs)
-        Coefficients of the rows, or of the columns for a linear kernel.
-    intercept_ : array of shape (n_outputs,)
-        Zeros without ``intercept``.
+    dual_coef_ : array of shape (n,) or (n, n_outputs)
+        Coefficients of the rows; not there for a linear kernel.
+    coef_ : array of shape (d,) or (n_outputs, d)
+        Weights of the columns, for a linear kernel only.
+    intercept_ : float or array of shape (n_outputs,)
+        0 without ``intercept``.
     form_ : "primal" or "dual"
         Which normal equations were solved.
     X_fit_ : array, sparse matrix or None
-        The rows that ``coef_`` belongs to; None where predictions do not need them.
+        The rows that ``dual_coef_`` belongs to; None where predictions do not need them.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)
@@ -121,19 +127,33 @@ class KernelRegressor(RegressorMixin, ExactMachine):
             The kernel matrix, (n, n), for a precomputed kernel.
         y : array of shape (n,) or (n, n_outputs)
         sample_weight : array of shape (n,), optional
-            Not negative. A weight of k is the same as k copies of the row, except for
-            leave-one-out, which leaves out one row of weight k.
+            Not negative; only ratios count. A weight of k fits as k copies of the row do,
+            but a selection leaves out or holds out the row, not one of its copies.
 
         Returns
         -------
         KernelRegressor
             Itself.
         """
-        X, y = self._validated(X, _numbers(y), multi_output=True, y_numeric=True)
+        X, y = self._validated(X, check_numbers(y), multi_output=True, y_numeric=True)
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        Y = np.ascontiguousarray(y.reshape(len(y), -1), X.dtype)
-        self._fit(X, Y, weight, None, RootMeanSquare())
-        self._one_output = y.ndim == 1
+        Y = y.reshape(len(y), -1).astype(np.float64)
+        # Outputs of any size are fitted near 1, and far from 0 without losing digits
+        # where X is float32. A power of two leaves every digit as it is.
+        shift = (
+            np.average(Y, axis=0, weights=weight) if self.intercept else np.zeros(Y.shape[1])
+        )
+        Y = Y - shift
+        scale = power_of_two(Y)
+        model, path = self._fit(
+            X, np.ascontiguousarray(Y / scale, X.dtype), weight, y, RootMeanSquare()
+        )
+        if path is not None:
+            errors, train_errors = scale * path.errors, scale * path.train_errors
+            path = replace(path, errors=errors, train_errors=train_errors)
+        self.path_ = path
+        intercept = (scale * model.intercept + shift).astype(X.dtype)
+        self._keep(X.dtype.type(scale) * model.coef, intercept, flat=y.ndim == 1)
         return self
 
     def predict(self, X: Any) -> Array:
@@ -148,7 +168,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         array of shape (k,) or (k, n_outputs)
         """
         F = self._decision(X)
-        return F[:, 0] if self._one_output else F
+        return F[:, 0] if np.ndim(self.intercept_) == 0 else F
 
 
 @persistent
@@ -168,7 +188,8 @@ class KernelClassifier(ClassifierMixin, ExactMachine):
     ----------
     kernel, sigma, filter, penalty, components, iterations, intercept, validation, \
 memory, dtype, random_state, progress
-        As for :class:`KernelRegressor`. Hold-out and folds are stratified.
+        As for :class:`KernelRegressor`. Hold-out and folds are stratified where every
+        class has enough rows.
     class_weight : dict, "balanced" or None, default None
         Weights of the classes, multiplied into the sample weights; "balanced" gives all
         classes the same total.
@@ -177,9 +198,12 @@ memory, dtype, random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    path_, penalty_, components_, iterations_, sigma_, kernel_, coef_, intercept_, \
-form_, X_fit_, n_features_in_, feature_names_in_
+    path_, penalty_, components_, iterations_, sigma_, kernel_, form_, X_fit_, \
+n_features_in_, feature_names_in_
         As for :class:`KernelRegressor`.
+    dual_coef_, coef_, intercept_ : arrays
+        As for :class:`KernelRegressor`, with one output for two classes, else one for
+        each class or label.
 
     See Also
     --------
@@ -256,8 +280,9 @@ form_, X_fit_, n_features_in_, feature_names_in_
         weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
-        stratify = None if multilabel else y
-        self._fit(X, Y, weight, stratify, Misclassification(multilabel))
+        score = Misclassification(multilabel)
+        model, self.path_ = self._fit(X, Y, weight, y, score, stratify=not multilabel)
+        self._keep(model.coef, model.intercept, flat=False)
         self.classes_, self._multilabel = classes, multilabel
         return self
 
@@ -292,13 +317,3 @@ form_, X_fit_, n_features_in_, feature_names_in_
         if F.shape[1] == 1:
             return self.classes_[(F[:, 0] > 0).astype(int)]
         return self.classes_[np.argmax(F, axis=1)]
-
-
-def _numbers(y: Any) -> Any:
-    """Return y, or raise one clear sentence if it is text."""
-    kind = np.asarray(y).dtype.kind if y is not None else ""
-    if kind in "US" and kind:
-        raise ValueError(
-            "y holds text and a regressor needs numbers; use KernelClassifier for classes"
-        )
-    return y

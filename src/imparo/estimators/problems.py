@@ -19,10 +19,14 @@ from imparo.filters import Spectrum, resolution
 from imparo.kernels import Kernel, Linear, Precomputed
 from imparo.statistics import Statistics
 
-# Matrices of the size of K that are alive at once, at most: K and its making; K and two
-# of working space for the eigendecomposition. Measured by benchmarks/exact.py.
-_COPIES_TO_FACTOR = 2.25
-_COPIES_TO_DECOMPOSE = 3.25
+# Matrices of the size of K that are alive at once, at most: K and the strip of it that is
+# being made; K and two of working space for the eigendecomposition; one more where K is
+# small and made of statistics. Measured as peak memory, for every kernel.
+_COPIES_TO_FACTOR = 1.75
+_COPIES_TO_DECOMPOSE = 3.5
+_COPIES_IN_PRIMAL = 4.75
+# K is made in so many strips, so that the scratch memory of a kernel is a part of K.
+_STRIPS = 8
 
 
 @dataclass(frozen=True)
@@ -36,12 +40,15 @@ class Rows:
     def __len__(self) -> int:
         return len(self.Y)
 
-    def take(self, rows: Array, kernel: Kernel) -> "Rows":
+    def take(self, rows: Array, kernel: Kernel, weight: Array | None = None) -> "Rows":
         """Return a part of the rows (and of the columns, for a precomputed kernel)."""
+        weight = self.weight[rows] if weight is None else weight.astype(self.weight.dtype)
+        if len(rows) == len(self.Y) and (np.diff(rows) == 1).all():
+            return Rows(self.X, self.Y, weight)
         X = self.X[rows]
         if isinstance(kernel, Precomputed):
             X = X[:, rows]
-        return Rows(X, self.Y[rows], self.weight[rows])
+        return Rows(X, self.Y[rows], weight)
 
     def held_out(self, rows: Array, fitted: Array, kernel: Kernel) -> Any:
         """Return rows to evaluate a model on that was fitted to others."""
@@ -51,22 +58,28 @@ class Rows:
 
 def make_problem(
     rows: Rows, kernel: Kernel, intercept: bool, memory: int, *, factor_only: bool = False
-) -> Any:
+) -> "Dual | Primal":
     """Return the smaller of the two forms: d × d for a linear kernel with d < n.
 
     ``factor_only`` says that no spectrum will be asked for, which takes less memory.
     """
+    itemsize = rows.Y.itemsize
     if isinstance(kernel, Linear) and rows.X.shape[1] < len(rows):
+        _check_memory(rows.X.shape[1], "columns", _COPIES_IN_PRIMAL, itemsize, memory)
         return Primal(rows, intercept, memory)
     copies = _COPIES_TO_FACTOR if factor_only else _COPIES_TO_DECOMPOSE
-    need = int(copies * len(rows) ** 2 * rows.Y.itemsize)
-    if need > memory:
-        most = int(np.sqrt(memory / (copies * rows.Y.itemsize)))
-        raise MemoryBudgetError(
-            f"an exact fit of {len(rows):,} rows needs {need:,} bytes and memory is "
-            f"{memory:,}; use at most {most:,} rows or raise memory"
-        )
+    _check_memory(len(rows), "rows", copies, itemsize, memory)
     return Dual(rows, kernel, intercept, memory)
+
+
+def _check_memory(size: int, what: str, copies: float, itemsize: int, memory: int) -> None:
+    need = int(copies * size**2 * itemsize)
+    if need > memory:
+        most = int(np.sqrt(memory / (copies * itemsize)))
+        raise MemoryBudgetError(
+            f"an exact fit of {size:,} {what} needs {need:,} bytes and memory is {memory:,}; "
+            f"use at most {most:,} {what} or raise memory"
+        )
 
 
 class _Form:
@@ -112,12 +125,8 @@ class Dual(_Form):
 
     def __init__(self, rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> None:
         super().__init__(rows, kernel, intercept, memory)
-        n, K = len(rows), kernel(self.X)
-        if not np.isfinite(np.sum(K, dtype=np.float64)):
-            raise ValueError(
-                f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "
-                "instance with StandardScaler"
-            )
+        n, K = len(rows), self._kernel_matrix()
+        _check_finite(K, kernel)
         self.mean = self._weighted_mean(K) if intercept else np.zeros(n, K.dtype)
         if (rows.weight != 1).any():
             K *= self.root
@@ -127,14 +136,25 @@ class Dual(_Form):
         self.matrix = K
         self.rhs = self.root * (rows.Y - self.offset)
 
+    def _kernel_matrix(self) -> Array:
+        n = len(self.Y)
+        K = np.empty((n, n), self.Y.dtype)
+        for rows in row_blocks(n, max(256, -(-n // _STRIPS))):
+            K[rows] = self.kernel(self.X[rows], self.X)
+        return K
+
     @cached_property
     def spectrum(self) -> Spectrum:
-        """The spectrum of the matrix, which is used up: it is not needed again."""
+        """The spectrum of the matrix, which is used up and is no longer there."""
+        M = self.matrix
+        del self.matrix
+        # A penalty too small for a Cholesky factor comes here with the memory of one.
+        _check_memory(len(M), "rows", _COPIES_TO_DECOMPOSE, M.itemsize, self.memory)
         if not self.has_intercept:
-            return Spectrum.of(self.matrix, overwrite=True)
+            return Spectrum.of(M, overwrite=True)
         # The mean's direction u has eigenvalue 0 and would mix with other weak ones.
         # Raised above all others it comes out alone, as the last.
-        M, u = self.matrix, self.mean_direction
+        u = self.mean_direction
         top = M.dtype.type(2 * np.trace(M) + self._taken_out or 1.0)
         for rows in row_blocks(len(M), 256):
             M[rows] += (top * u[rows]) * u.T
@@ -222,17 +242,21 @@ class Primal(_Form):
         statistics = Statistics(d, rows.Y.shape[1], rows.Y.dtype)
         for part in row_blocks(n, self._block):
             statistics.add(self.X[part], rows.Y[part], rows.weight[part])
-        self.mean = np.zeros(d, rows.Y.dtype)
-        self.matrix, self.rhs = statistics.A, statistics.b
         if intercept:
             self.mean = statistics.feature_sum / statistics.weight
             self.matrix, self.rhs = statistics.centered()
             default_engine().symmetrize(self.matrix)
+        else:
+            self.mean = np.zeros(d, rows.Y.dtype)
+            self.matrix, self.rhs = statistics.A, statistics.b
+        _check_finite(self.matrix, Linear())
 
     @cached_property
     def _basis(self) -> tuple[Array, Array, float]:
-        """Eigenvalues that are resolved, VΛ^{−1/2}, and the floor."""
-        spectrum = Spectrum.of(self.matrix)
+        """Eigenvalues that are resolved, VΛ^{−1/2}, and the floor; uses the matrix up."""
+        M = self.matrix
+        del self.matrix
+        spectrum = Spectrum.of(M, overwrite=True)
         kept = spectrum.values > spectrum.floor
         values = spectrum.values[kept]
         return values, spectrum.vectors[:, kept] / np.sqrt(values), spectrum.floor
@@ -250,7 +274,7 @@ class Primal(_Form):
     @cached_property
     def components(self) -> Array:
         """Λ^{−1/2}Vᵀ ΦᵀY, the same as UᵀY."""
-        return self._basis[1].T @ self.rhs
+        return default_engine().product(self._basis[1].T, self.rhs)
 
     def training_rows(self) -> Iterator[tuple[slice, Array]]:
         """Yield blocks of U = ΦVΛ^{−1/2}, computed anew at each pass."""
@@ -278,11 +302,22 @@ class Primal(_Form):
     def solution_of_levels(self, G: Array, G_null: float) -> Array:
         """Return V(gΛ^{1/2}c)."""
         values, basis, _ = self._basis
-        return basis @ ((values * G)[:, None] * self.components)
+        return default_engine().product(basis, (values * G)[:, None] * self.components)
 
     def model(self, solution: Array) -> tuple[Array, Array]:
         """Return the weights and the intercept."""
         return solution, self._intercept(solution, self.mean, solution)
+
+
+def _check_finite(M: Array, kernel: Kernel) -> None:
+    total = float(np.sum(M, dtype=np.float64))
+    if np.isnan(total) and np.isnan(M).any():
+        raise ValueError(f"the kernel {kernel!r} gives NaN on these rows; check the function")
+    if not np.isfinite(total):
+        raise ValueError(
+            f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "
+            "instance with StandardScaler"
+        )
 
 
 def _take_out_direction(M: Array, u: Array) -> float:
@@ -296,21 +331,19 @@ def _take_out_direction(M: Array, u: Array) -> float:
     return size
 
 
-def predict_in_blocks(
-    X: Any, kernel: Kernel, fitted: Any, coef: Array, intercept: Array, memory: int
-) -> Array:
-    """Return K(X, fitted)·coef + intercept, in blocks of rows within ``memory``.
+def predict_in_blocks(X: Any, kernel: Kernel, fitted: Any, coef: Array, memory: int) -> Array:
+    """Return K(X, fitted)·coef, in blocks of rows within ``memory``.
 
     ``fitted`` is None where ``coef`` are weights of the columns of X.
     """
+    product = default_engine().product
     if fitted is None:
-        return default_engine().product(X, coef) + intercept
+        return product(X, coef)
     F = np.empty((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
     if sparse.issparse(X):
         X = X.tocsr()
     per_row = 4 * coef.itemsize * max(1, coef.shape[0])
     block = rows_within(per_row, memory, "the prediction of one row")
-    product = default_engine().product
     for rows in row_blocks(X.shape[0], block):
-        F[rows] = product(kernel(X[rows], fitted), coef) + intercept
+        F[rows] = product(kernel(X[rows], fitted), coef)
     return F

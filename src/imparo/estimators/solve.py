@@ -1,16 +1,15 @@
 """One point of a path on all rows, by the cheapest route that is exact there."""
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from imparo.engine import Array, default_engine
-from imparo.errors import NotPositiveDefiniteError, PrecisionWarning
+from imparo.errors import NotPositiveDefiniteError, PrecisionWarning, warn_user
 from imparo.filters import Filter, Iterative, Tikhonov, resolution
 from imparo.filters.base import collect
-from imparo.selection import Problem, shrinkage
+from imparo.selection import Problem, iterating_pays, shrinkage
 
 
 @dataclass(frozen=True)
@@ -25,10 +24,11 @@ class Solved:
 def solve(problem: Problem, filter: Filter, value: Any) -> Solved:
     """Return the model at one value of the filter's parameter, using the problem up.
 
-    Iterative filters iterate; Tikhonov takes one Cholesky factor, a tenth of the cost
-    of a spectrum, unless the penalty is too small for it.
+    Iterative filters iterate, unless a spectrum is cheaper; Tikhonov takes one Cholesky
+    factor, a tenth of the cost of a spectrum, unless the penalty is too small for it.
     """
-    if isinstance(filter, Iterative):
+    size = len(problem.matrix)
+    if isinstance(filter, Iterative) and iterating_pays(filter, value, size):
         steps = filter.iterates(problem.matrix, problem.rhs, primal=problem.primal)
         return _solved(problem, collect(steps, value)[0])
     if isinstance(filter, Tikhonov):
@@ -51,12 +51,11 @@ def solve_by_spectrum(problem: Problem, filter: Filter, value: Any) -> Solved:
     if filter.parameter == "penalty":
         level = float(value) * problem.total
         if 0 < level < problem.floor:
-            warnings.warn(
+            warn_user(
                 f"penalty={value:.1e} is below what {problem.Y.dtype} resolves on these rows, "
                 f"which is {problem.floor / problem.total:.1e}; directions of the kernel "
                 "matrix that are weaker are left out",
                 PrecisionWarning,
-                stacklevel=2,
             )
     G, G_null, _, _ = shrinkage(filter, problem.values, np.atleast_1d(level), problem.floor)
     return _solved(problem, problem.solution_of_levels(G[:, 0], G_null[0]))

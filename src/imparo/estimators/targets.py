@@ -49,7 +49,7 @@ def encode_classes(y: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, bool]:
     classes, multilabel = binarizer.classes_, kind == "multilabel-indicator"
     if len(classes) < 2 and not multilabel:
         raise ValueError(
-            f"y holds one class only ({classes[0]!r}) and a classifier needs at least two "
-            "classes; add rows of another class"
+            f"y holds one class only ({classes.tolist()[0]!r}) and a classifier needs at least "
+            "two classes; add rows of another class"
         )
     return np.ascontiguousarray(codes, dtype), classes, multilabel

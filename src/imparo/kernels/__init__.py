@@ -1,6 +1,6 @@
 """Positive-definite functions: each evaluates a block and states its diagonal and bound.
 
-A new kernel is a frozen dataclass with ``__call__``, ``diagonal`` and ``bound``,
+A new kernel is a frozen dataclass with ``_evaluate``, ``diagonal`` and ``bound``,
 decorated with :func:`imparo.persistence.persistent`, and a line in ``_NAMES``.
 """
 

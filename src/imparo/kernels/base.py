@@ -68,12 +68,17 @@ class Kernel(ABC):
             raise ValueError(
                 f"the width of {self!r} is not set; give sigma, or fit it with an estimator"
             )
-        if not self.sparse and (sparse.issparse(X) or sparse.issparse(Z)):
+        self.check_rows(X)
+        self.check_rows(Z)
+        return self._evaluate(X, X if Z is None else Z, engine or default_engine())
+
+    def check_rows(self, X: Any) -> None:
+        """Raise TypeError if the rows are sparse and the kernel needs dense ones."""
+        if not self.sparse and sparse.issparse(X):
             raise TypeError(
                 f"{type(self).__name__} takes dense rows and got a sparse matrix; use the "
                 "linear, polynomial, Gaussian or Matérn kernel, or X.toarray()"
             )
-        return self._evaluate(X, X if Z is None else Z, engine or default_engine())
 
     @property
     def needs_sigma(self) -> bool:

@@ -129,12 +129,15 @@ class Matern(_Stationary):
         if self.order == 0.5:
             xp.negative(R, out=R)
             return xp.exp(R, out=R)
-        K = xp.exp(-R)
+        K = xp.negative(R)
+        xp.exp(K, out=K)
         if self.order == 1.5:
             R += 1
         else:
-            # 1 + r + r²/3 with r = √5‖x − x'‖/σ, by Horner's rule.
-            R *= (R + 3) / 3
-            R += 1
+            # 1 + r + r²/3 = ((r + 3/2)² + 3/4)/3, without a third matrix.
+            R += 1.5
+            R *= R
+            R += 0.75
+            R /= 3
         K *= R
         return K

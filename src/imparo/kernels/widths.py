@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, power_of_two
 from imparo.kernels.base import Kernel, check_sigma
 
 _SAMPLE = 1000
@@ -13,17 +13,15 @@ _SAMPLE = 1000
 _MULTIPLES = 2.0 ** np.arange(-3, 4)
 
 
-def median_width(
-    X: Any, distance: str = "euclidean", rng: np.random.RandomState | None = None
-) -> float:
+def median_width(X: Any, distance: str = "euclidean") -> float:
     """Return the median distance between two rows that differ, on at most 1000 rows.
+
+    Where there are more, always the same 1000 are drawn: a width does not depend on luck.
 
     Parameters
     ----------
     X : array or sparse matrix of shape (n, d)
     distance : {"euclidean", "cityblock"}
-    rng : RandomState, optional
-        Draws the rows where there are more than 1000.
 
     Returns
     -------
@@ -37,10 +35,11 @@ def median_width(
     >>> median_width(np.array([[0.0], [1.0], [3.0]]))
     2.0
     """
-    n = X.shape[0]
-    if n > _SAMPLE:
-        rng = rng or np.random.RandomState(0)
-        X = X[rng.choice(n, _SAMPLE, replace=False)]
+    if X.shape[0] > _SAMPLE:
+        X = X[np.random.RandomState(0).choice(X.shape[0], _SAMPLE, replace=False)]
+    X = X.astype(np.float64)
+    scale = power_of_two(X)
+    X = X / scale
     engine = default_engine()
     # The engine's distances are exactly 0 for equal rows; scikit-learn's are not.
     if distance == "euclidean":
@@ -50,7 +49,7 @@ def median_width(
         D = engine.absolute_distances(X, X)
     D = D[np.triu_indices(X.shape[0], 1)]
     D = D[D > 0]
-    return float(np.median(D)) if len(D) else 1.0
+    return float(scale * np.median(D)) if len(D) else 1.0
 
 
 def scale_width(X: Any) -> float:
@@ -75,6 +74,9 @@ def scale_width(X: Any) -> float:
     # The variance of equal numbers rounds to something that is not quite 0.
     if X.min() == X.max():
         return 1.0
+    X = X.astype(np.float64)
+    scale = power_of_two(X)
+    X = X / scale
     if sparse.issparse(X):
         data, size = X.data.astype(np.float64), X.shape[0] * X.shape[1]
         mean = data.sum() / size
@@ -82,10 +84,10 @@ def scale_width(X: Any) -> float:
         variance = squares / size
     else:
         variance = np.var(X, dtype=np.float64)
-    return float(np.sqrt(X.shape[1] * variance / 2))
+    return float(scale * np.sqrt(X.shape[1] * variance / 2))
 
 
-def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Array:
+def widths(sigma: Any, kernel: Kernel, X: Any) -> Array:
     """Return the widths that an estimator's ``sigma`` stands for on these rows.
 
     Parameters
@@ -95,25 +97,25 @@ def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Ar
     kernel : Kernel
         The kernel whose width it is; says which distance counts.
     X : array or sparse matrix of shape (n, d)
-    rng : RandomState
 
     Returns
     -------
     array of shape (n_widths,)
+        From the smallest to the largest.
 
     Examples
     --------
     >>> import numpy as np
     >>> from imparo.kernels import Gaussian, widths
     >>> X = np.array([[0.0], [1.0], [3.0]])
-    >>> widths("median", Gaussian(), X, np.random.RandomState(0))
+    >>> widths("median", Gaussian(), X)
     array([2.])
     """
     if isinstance(sigma, str):
         if sigma == "scale":
             return np.array([scale_width(X)])
         if sigma in ("median", "auto"):
-            median = median_width(X, kernel.width_distance or "euclidean", rng)
+            median = median_width(X, kernel.width_distance or "euclidean")
             return median * (_MULTIPLES if sigma == "auto" else np.ones(1))
         raise ValueError(
             f"sigma={sigma!r} is not known; give a number, a grid of numbers, 'median', "
@@ -123,11 +125,11 @@ def widths(sigma: Any, kernel: Kernel, X: Any, rng: np.random.RandomState) -> Ar
         grid = np.atleast_1d(np.asarray(sigma, dtype=np.float64))
     except (TypeError, ValueError):
         grid = np.empty(0)
-    if sigma is None or grid.ndim != 1 or grid.size == 0:
+    if sigma is None or isinstance(sigma, bool) or grid.ndim != 1 or grid.size == 0:
         raise ValueError(
             f"sigma={sigma!r} is not a width; give a positive number, a grid of them, "
             "'median', 'scale' or 'auto'"
         )
     for value in grid:
         check_sigma(float(value))
-    return grid
+    return np.unique(grid)

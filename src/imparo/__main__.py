@@ -1,0 +1,5 @@
+"""``python -m imparo`` is the command ``imparo``."""
+
+from imparo.cli import main
+
+main(prog_name="imparo")
