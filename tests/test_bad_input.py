@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from numpy.testing import assert_allclose
 from scipy import sparse
-from sklearn.model_selection import GroupKFold
+from sklearn.model_selection import GroupKFold, KFold
 
 from imparo import KernelClassifier, KernelRegressor
 from imparo.errors import (
@@ -46,6 +46,8 @@ PARAMETERS = {
         (1, "number of folds"),
         (61, "more than the number of rows"),
         (0, "number of folds"),
+        (np.inf, "number of folds"),
+        (KFold, "not known"),
         ("cv", "not known"),
         (None, "not known"),
         ([], "no split"),
@@ -376,13 +378,27 @@ def test_float32_rows_with_outputs_far_from_zero(wave):
     assert_allclose(narrow - 1e4, wide, atol=0.02)  # float32 itself has steps of 0.001
 
 
-@pytest.mark.parametrize("scale", [1e-300, 1e300])
+@pytest.mark.parametrize("scale", [1e-300, 1e-50, 1e50, 1e307])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.filterwarnings("error")
-def test_only_ratios_of_weights_count(wave, rng, scale):
+def test_only_ratios_of_weights_count(wave, rng, scale, intercept, dtype):
     X, y = wave
     w = rng.uniform(0.5, 2, 60)
-    plain = KernelRegressor(penalty=1e-3).fit(X, y, w).predict(X)
-    assert_allclose(KernelRegressor(penalty=1e-3).fit(X, y, w * scale).predict(X), plain)
+    model = KernelRegressor(penalty=1e-2, intercept=intercept, dtype=dtype)
+    plain = model.fit(X, y, w).predict(X)
+    scaled = model.fit(X, y, w * scale).predict(X)
+    assert_allclose(scaled, plain, rtol=1e-7 if dtype == "float64" else 1e-2, atol=1e-3)
+    labels = KernelClassifier(penalty=1e-2, class_weight={0: 9, 1: 1}, dtype=dtype)
+    scores = [labels.fit(X, y > 1, v).decision_function(X) for v in (w, w * scale)]
+    assert_allclose(*scores, atol=1e-3)
+
+
+@pytest.mark.parametrize("size", [1e40, 1e-40])
+def test_outputs_that_float32_cannot_hold(wave, size):
+    X, y = wave
+    with pytest.raises(ValueError, match="cannot hold; scale y, or give dtype='float64'"):
+        KernelRegressor(dtype="float32").fit(X, y * size)
 
 
 def test_float32_selection_is_close(wave):

@@ -249,6 +249,14 @@ def test_labels_are_independent_classifiers(wave):
         assert (model.predict(X)[:, column] == alone.predict(X)).all()
 
 
+@pytest.mark.parametrize("layout", [sparse.csr_matrix, sparse.csr_array])
+def test_labels_may_be_sparse(wave, layout):
+    X, y = wave
+    Y = np.column_stack([y > 0, y > 1]).astype(int)
+    dense, ours = KernelClassifier(sigma=1.0), KernelClassifier(sigma=1.0)
+    assert (ours.fit(X, layout(Y)).predict(X) == dense.fit(X, Y).predict(X)).all()
+
+
 def test_balanced_class_weight_is_the_rebalanced_loss(rng):
     X = rng.normal(size=(40, 2))
     y = np.array([0] * 34 + [1] * 6)

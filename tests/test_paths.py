@@ -46,6 +46,15 @@ def test_to_dict_is_json_and_complete(wave):
     assert tree["best"] == path.best
 
 
+def test_errors_of_a_classifier_by_gcv_are_of_one_kind(wave):
+    X, y = wave
+    codes = np.where(y > 1, 1.0, -1.0)
+    classes = KernelClassifier(sigma=1.0, validation="gcv").fit(X, y > 1).path_
+    numbers = KernelRegressor(sigma=1.0, validation="gcv").fit(X, codes).path_
+    np.testing.assert_allclose(classes.errors, numbers.errors)
+    np.testing.assert_allclose(classes.train_errors, numbers.train_errors)
+
+
 def test_infinite_errors_are_none_in_json(wave):
     path = KernelRegressor(sigma=0.1, penalty=[1.0, 0.0]).fit(*wave).path_
     assert json.loads(json.dumps(path.to_dict(), allow_nan=False))["errors"][1] is None

@@ -44,6 +44,9 @@ class PrecisionWarning(ImparoWarning):
 def warn_user(message: str, category: type[ImparoWarning]) -> None:
     """Warn at the line of the user's code that called into the library."""
     level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("imparo"):
+    package = __name__.partition(".")[0]
+    while frame.f_globals.get("__name__", "").partition(".")[0] == package:
+        if frame.f_back is None:
+            break
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

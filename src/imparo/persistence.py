@@ -39,7 +39,7 @@ def persistent(cls: Class) -> Class:
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Save a model, fitted or not, to one file.
+    """Save a model, fitted or not, to one file; its metadata requests are not kept.
 
     The file is written beside its place and moved there when complete, so that a
     power cut leaves the old file or the new one, never half of one.

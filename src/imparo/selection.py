@@ -188,13 +188,11 @@ def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score)
     return _scores(sums, problem.total, score)
 
 
-def generalized_cross_validation(
-    problem: Problem, filter: Filter, levels: Array, score: Score
-) -> Scores:
+def generalized_cross_validation(problem: Problem, filter: Filter, levels: Array) -> Scores:
     """Return the GCV errors: root mean squared residual over mean of 1 − h.
 
     Infinite where the mean of 1 − h is below 0.1: near interpolation both go to 0 and
-    their ratio means nothing.
+    their ratio means nothing. Classes are judged by the squared errors of their codes.
 
     Parameters
     ----------
@@ -202,8 +200,6 @@ def generalized_cross_validation(
     filter : Filter
         Linear.
     levels : array of shape (L,)
-    score : Score
-        Its training errors are reported; the choice is by squares.
 
     Returns
     -------
@@ -214,20 +210,18 @@ def generalized_cross_validation(
             f"GCV needs a filter that is linear in y, and {filter!r} is not; use "
             "validation=0.2 or a number of folds"
         )
-    n = len(problem.Y)
+    n, score = len(problem.Y), RootMeanSquare()
     sums = np.zeros((2, 2, len(levels)))
     _, _, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
     for some in _chunks(problem, len(levels)):
         for rows, E, _ in _residuals(problem, rest[:, some], rest_null[some]):
             Y, w = problem.Y[rows], problem.weight[rows]
-            sums[0, :, some] += RootMeanSquare()(Y, Y[:, None, :] - E, w)
-            sums[1, :, some] += score(Y, Y[:, None, :] - E, w)
+            sums[:, :, some] += score(Y, Y[:, None, :] - E, w)
     null = n - len(rest) - problem.has_intercept
     freedom = (rest.sum(axis=0, dtype=float) + null * rest_null) / n
     with np.errstate(divide="ignore", invalid="ignore"):
         sums[0] = np.where(freedom > _LEAST_FREEDOM, sums[0] / freedom**2, np.inf)
-    scores = _scores(sums, problem.total, score)
-    return Scores(np.sqrt(scores.tie_breaker), scores.train_errors, scores.tie_breaker)
+    return _scores(sums, problem.total, score)
 
 
 def iterating_pays(filter: Iterative, levels: Array, size: int) -> bool:
@@ -319,5 +313,5 @@ def _walk_iterates(split: Split, filter: Iterative, levels: Array, score: Score)
 
 
 def _scores(sums: Array, total: float, score: Score) -> Scores:
-    means = sums / total
+    means = np.where(np.isnan(sums), np.inf, sums) / total
     return Scores(score.finish(means[0, 0]), score.finish(means[1, 0]), means[0, 1])

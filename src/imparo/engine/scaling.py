@@ -8,6 +8,8 @@ import numpy as np
 def power_of_two(values: Any) -> float:
     """Return the power of two at or above the largest absolute value; 1 if all are 0.
 
+    At most 2¹⁰²³, the largest there is.
+
     Parameters
     ----------
     values : array or sparse matrix
@@ -27,4 +29,5 @@ def power_of_two(values: Any) -> float:
         return 1.0
     largest = max(float(values.max()), -float(values.min()))
     mantissa, exponent = np.frexp(largest)
-    return float(np.ldexp(1.0, int(exponent) - (mantissa == 0.5))) if largest > 0 else 1.0
+    exponent = min(int(exponent) - (mantissa == 0.5), 1023)
+    return float(np.ldexp(1.0, exponent)) if largest > 0 else 1.0

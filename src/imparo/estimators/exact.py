@@ -4,13 +4,18 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import _check_sample_weight
 
-from imparo.engine import Array, power_of_two
+from imparo.engine import Array
 from imparo.estimators.base import ExactMachine
-from imparo.estimators.inputs import all_or_nothing, check_numbers
+from imparo.estimators.inputs import (
+    all_or_nothing,
+    check_numbers,
+    scaled_outputs,
+    scaled_weight,
+)
 from imparo.estimators.targets import encode_classes
 from imparo.persistence import persistent
 from imparo.scores import Misclassification, RootMeanSquare
@@ -47,7 +52,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         three parameters, and the other two must be left out.
     penalty : float, array-like or "auto", default "auto"
         λ of Tikhonov and the cut-off: a number, a grid to select from, or a grid of 100
-        from the mean of K(x, x) down by 12 decades. 0 is least squares without penalty
+        from the mean of K(x, x) down to 2e-12 of it. 0 is least squares without penalty
         (KOLS), by the pseudo-inverse.
     components : int, array-like or "auto", default "auto"
         Numbers of components to keep, for ``filter="components"``.
@@ -81,7 +86,7 @@ class KernelRegressor(RegressorMixin, ExactMachine):
     kernel_ : Kernel
         The kernel in use.
     dual_coef_ : array of shape (n,) or (n, n_outputs)
-        Coefficients of the rows; not there for a linear kernel.
+        Coefficients of the rows of weight above 0; not there for a linear kernel.
     coef_ : array of shape (d,) or (n_outputs, d)
         Weights of the columns, for a linear kernel only.
     intercept_ : float or array of shape (n_outputs,)
@@ -127,8 +132,8 @@ class KernelRegressor(RegressorMixin, ExactMachine):
             The kernel matrix, (n, n), for a precomputed kernel.
         y : array of shape (n,) or (n, n_outputs)
         sample_weight : array of shape (n,), optional
-            Not negative; only ratios count. A weight of k fits as k copies of the row do,
-            but a selection leaves out or holds out the row, not one of its copies.
+            Not negative; only ratios count. At given sigma and level, a weight of k fits
+            as k copies of the row do; a selection leaves out the row, not one copy of it.
 
         Returns
         -------
@@ -136,18 +141,9 @@ class KernelRegressor(RegressorMixin, ExactMachine):
             Itself.
         """
         X, y = self._validated(X, check_numbers(y), multi_output=True, y_numeric=True)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
-        Y = y.reshape(len(y), -1).astype(np.float64)
-        # Outputs of any size are fitted near 1, and far from 0 without losing digits
-        # where X is float32. A power of two leaves every digit as it is.
-        shift = (
-            np.average(Y, axis=0, weights=weight) if self.intercept else np.zeros(Y.shape[1])
-        )
-        Y = Y - shift
-        scale = power_of_two(Y)
-        model, path = self._fit(
-            X, np.ascontiguousarray(Y / scale, X.dtype), weight, y, RootMeanSquare()
-        )
+        weight = scaled_weight(sample_weight, X)
+        Y, scale, shift = scaled_outputs(y, weight, bool(self.intercept), X.dtype)
+        model, path = self._fit(X, Y, weight, y, RootMeanSquare())
         if path is not None:
             errors, train_errors = scale * path.errors, scale * path.train_errors
             path = replace(path, errors=errors, train_errors=train_errors)
@@ -178,7 +174,7 @@ class KernelClassifier(ClassifierMixin, ExactMachine):
     Two classes are coded ±1; more get one column of ±1 each (one against all) and the
     largest prediction wins; an indicator matrix of labels gets one column each
     (thesis, sections 2.4 and 7.3.1). Selection is by the misclassification rate, ties
-    by squared error.
+    by squared error; by squared error alone with ``validation="gcv"``.
 
     There is no ``predict_proba``: least-squares predictions are not probabilities.
     ``sklearn.calibration.CalibratedClassifierCV`` makes calibrated ones from
@@ -276,8 +272,9 @@ n_features_in_, feature_names_in_
             Itself.
         """
         X, y = self._validated(X, y, multi_output=True)
+        y = y.toarray() if sparse.issparse(y) else y
         Y, classes, multilabel = encode_classes(y, X.dtype)
-        weight = _check_sample_weight(sample_weight, X, dtype=X.dtype)
+        weight = scaled_weight(sample_weight, X)
         if self.class_weight is not None:
             weight = weight * compute_sample_weight(self.class_weight, y)
         score = Misclassification(multilabel)

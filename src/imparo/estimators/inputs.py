@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
+from sklearn.utils.validation import _check_sample_weight
 
 from imparo.engine import Array, default_engine, power_of_two
 
@@ -96,6 +97,36 @@ def _holds_text(values: Any) -> bool:
     if array.dtype.kind == "O":
         return any(isinstance(value, str) for value in array.ravel()[:1000])
     return array.dtype.kind in "US"
+
+
+def scaled_weight(sample_weight: Any, X: Any) -> Array:
+    """Return the sample weights, checked, in float64 and at most 1; ones for None."""
+    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    return weight / power_of_two(weight)
+
+
+def scaled_outputs(
+    y: Array, weight: Array, center: bool, dtype: np.dtype[Any]
+) -> tuple[Array, float, Array]:
+    """Return outputs near 1 as a matrix, and the scale and shift that they had.
+
+    y = scale·Y + shift, with the weighted mean as shift if ``center``. In float64 until
+    then, so that outputs far from 0 keep their digits where X is float32; the scale is a
+    power of two, which changes none.
+    """
+    Y = y.reshape(len(y), -1).astype(np.float64)
+    largest, limits = np.abs(Y).max(initial=0.0), np.finfo(dtype)
+    if largest > limits.max / 8 or 0 < largest < limits.tiny * 8:
+        raise ValueError(
+            f"y goes up to {largest:.1e}, which {dtype} cannot hold; scale y, or give "
+            "dtype='float64' if X is float32"
+        )
+    outer = power_of_two(Y)
+    Y = Y / outer
+    shift = np.average(Y, axis=0, weights=weight) if center else np.zeros(Y.shape[1])
+    Y = Y - shift
+    inner = power_of_two(Y)
+    return np.ascontiguousarray(Y / inner, dtype), outer * inner, outer * shift
 
 
 def used_rows(weight: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:

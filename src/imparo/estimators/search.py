@@ -89,9 +89,10 @@ class Search:
         return held_out(parts(), self.filter, self._levels, self.score)
 
     def _in_closed_form(self, problem: Any) -> Scores:
-        by_leaving_out = self.method == LEAVE_ONE_OUT
-        errors = leave_one_out if by_leaving_out else generalized_cross_validation
-        return errors(problem, self.filter, self._levels(problem), self.score)
+        levels = self._levels(problem)
+        if self.method == LEAVE_ONE_OUT:
+            return leave_one_out(problem, self.filter, levels, self.score)
+        return generalized_cross_validation(problem, self.filter, levels)
 
     def _path(self, candidates: list[Candidate], scores: list[Scores]) -> Path:
         axes: dict[str, Array] = {}

@@ -41,11 +41,12 @@ def check_validation(validation: Any, filter: Filter) -> Any:
         if validation not in ("loo", "gcv"):
             raise ValueError(f"validation={validation!r} is not known; {_KNOWN}")
         return validation
-    if hasattr(validation, "split") or isinstance(validation, Iterable):
+    is_type = isinstance(validation, type)
+    if not is_type and (hasattr(validation, "split") or isinstance(validation, Iterable)):
         return validation
     if isinstance(validation, bool) or not isinstance(validation, int | float | np.number):
         raise ValueError(f"validation={validation!r} is not known; {_KNOWN}")
-    if not (0 < validation < 1 or (validation >= 2 and validation == int(validation))):
+    if not (0 < validation < 1 or (2 <= validation < np.inf and validation == int(validation))):
         raise ValueError(
             f"validation={validation!r} must be a fraction between 0 and 1 or a number of "
             "folds from 2 on"
