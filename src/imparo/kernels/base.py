@@ -205,7 +205,7 @@ class _Pair(Kernel):
         return tuple(getattr(self, field.name) for field in fields(self))
 
     @property
-    def sparse(self) -> bool:  # type: ignore[override]
+    def sparse(self) -> bool:  # type: ignore[override]  # a constant for others
         """Whether both parts accept sparse rows."""
         return all(part.sparse for part in self._parts)
 
