@@ -1,10 +1,10 @@
-"""Run every benchmark, or those named: ``python -m benchmarks [exact] [factors]``."""
+"""Run every benchmark, or those named: ``python -m benchmarks [exact] [factors] [memory]``."""
 
 import sys
 
-from benchmarks import exact, factors
+from benchmarks import exact, factors, memory
 
-BENCHMARKS = {"exact": exact.main, "factors": factors.main}
+BENCHMARKS = {"exact": exact.main, "factors": factors.main, "memory": memory.main}
 
 if __name__ == "__main__":
     unknown = set(sys.argv[1:]) - set(BENCHMARKS)

@@ -323,6 +323,15 @@ def test_a_kernel_that_overflows(wave):
         KernelRegressor("polynomial").fit(wave[0] * 1e160, wave[1])
 
 
+@pytest.mark.parametrize("shape", [(60, 3), (20, 40)])
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_linear_kernel_that_overflows(rng, shape, intercept):
+    X, y = rng.normal(size=shape) * 1e200, rng.normal(size=shape[0])
+    with pytest.raises(ValueError, match="overflows on these rows; scale"):
+        KernelRegressor("linear", intercept=intercept).fit(X, y)
+
+
 @pytest.mark.parametrize("penalty", ["auto", 1e-3])
 def test_an_indefinite_kernel(wave, penalty):
     with pytest.raises(NotPositiveDefiniteError, match="check the kernel function"):

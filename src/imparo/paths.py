@@ -134,13 +134,10 @@ class Path:
             grid = np.append(grid[:-1], zero_at)
         errors = self.errors.reshape(-1, len(grid))
         train = self.train_errors.reshape(-1, len(grid))
-        row, column = divmod(
-            int(np.ravel_multi_index(self.best_index, self.errors.shape)), len(grid)
-        )
+        column = self.best_index[-1]
+        row = self.best_index[0] if len(self.axes) > 1 else 0
         for i, color in enumerate(plt.cm.viridis(np.linspace(0.05, 0.85, len(errors)))):
-            label = f"{self.method}"
-            if self.sigmas is not None:
-                label = f"σ = {self.sigmas[i]:.3g}"
+            label = self.method if self.sigmas is None else f"σ = {self.sigmas[i]:.3g}"
             ax.plot(grid, errors[i], color=color, lw=2.2 if i == row else 1.1, label=label)
         ax.plot(grid, train[row], color="0.55", ls="--", lw=1.2, label="training error")
         best = errors[row, column]

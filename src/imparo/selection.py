@@ -128,7 +128,7 @@ def _weigh(shrunk: Array, components: Array) -> Array:
 
 
 def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]:
-    """Yield, for blocks of rows, residuals (b, L, T) and diag(I − H) (b, L)."""
+    """Yield blocks of rows: residuals (b, L, T), squares of U (b, r), null part (b, 1)."""
     product = default_engine().product
     root = np.sqrt(problem.weight)
     mixed = _weigh(rest, problem.components)
@@ -146,8 +146,7 @@ def _residuals(problem: Problem, rest: Array, rest_null: Array) -> Iterator[Any]
         leftover = s * (problem.Y[rows] - problem.offset) - product(U, problem.components)
         leftover *= null > 0
         E = product(U, mixed).reshape(shape) + leftover[:, None, :] * rest_null[:, None]
-        D = product(squares, rest) + null * rest_null
-        yield rows, E / s[:, :, None], D
+        yield rows, E / s[:, :, None], squares, null
 
 
 def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score) -> Scores:
@@ -174,17 +173,18 @@ def leave_one_out(problem: Problem, filter: Filter, levels: Array, score: Score)
             f"leave-one-out has a closed form for the Tikhonov filter only, not for "
             f"{filter!r}; use validation='gcv', a fraction or a number of folds"
         )
-    tiny = np.finfo(problem.Y.dtype).tiny
+    product, tiny = default_engine().product, np.finfo(problem.Y.dtype).tiny
     sums = np.zeros((2, 2, len(levels)))
     _, _, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
     for some in _chunks(problem, len(levels)):
-        for rows, E, D in _residuals(problem, rest[:, some], rest_null[some]):
+        part = rest[:, some], rest_null[some]
+        for rows, E, squares, null in _residuals(problem, *part):
             Y, w = problem.Y[rows], problem.weight[rows]
-            fitted = Y[:, None, :] - E
+            D = product(squares, part[0]) + null * part[1]  # the diagonal of I − H
             with np.errstate(divide="ignore", invalid="ignore"):
                 left_out = np.where(tiny < D, 1 / D, np.inf)[:, :, None] * E
             sums[0, :, some] += score(Y, Y[:, None, :] - left_out, w)
-            sums[1, :, some] += score(Y, fitted, w)
+            sums[1, :, some] += score(Y, Y[:, None, :] - E, w)
     return _scores(sums, problem.total, score)
 
 
@@ -214,7 +214,7 @@ def generalized_cross_validation(problem: Problem, filter: Filter, levels: Array
     sums = np.zeros((2, 2, len(levels)))
     _, _, rest, rest_null = shrinkage(filter, problem.values, levels, problem.floor)
     for some in _chunks(problem, len(levels)):
-        for rows, E, _ in _residuals(problem, rest[:, some], rest_null[some]):
+        for rows, E, *_ in _residuals(problem, rest[:, some], rest_null[some]):
             Y, w = problem.Y[rows], problem.weight[rows]
             sums[:, :, some] += score(Y, Y[:, None, :] - E, w)
     null = n - len(rest) - problem.has_intercept
@@ -290,7 +290,7 @@ def _walk_spectrum(split: Split, filter: Filter, levels: Array, score: Score) ->
         F = F.reshape(len(B), -1, problem.Y.shape[1]) + problem.offset
         F += B_null[:, None, :] * G_null[some, None]
         sums[0, :, some] += score(split.Y, F, split.weight)
-        for rows, E, _ in _residuals(problem, rest[:, some], rest_null[some]):
+        for rows, E, *_ in _residuals(problem, rest[:, some], rest_null[some]):
             Y = problem.Y[rows]
             sums[1, :, some] += score(Y, Y[:, None, :] - E, problem.weight[rows])
     return sums

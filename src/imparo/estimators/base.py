@@ -21,7 +21,7 @@ from imparo.estimators.problems import Rows, make_problem, predict_in_blocks
 from imparo.estimators.search import Candidate, Search, best_candidate
 from imparo.estimators.solve import Solved, solve
 from imparo.estimators.splits import check_validation, make_splits
-from imparo.filters import Filter, Tikhonov, as_filter
+from imparo.filters import Filter, as_filter
 from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, widths
 from imparo.paths import Path
 from imparo.scores import Score
@@ -95,16 +95,13 @@ class ExactMachine(BaseEstimator):
         if isinstance(kernel, Precomputed):
             check_kernel_matrix(X)
         kept, weight = used_rows(weight, Y.dtype)
-        rows = Rows(X, Y, np.ones(len(Y), Y.dtype)).take(kept, kernel, weight)
+        rows = Rows(X, Y, weight).take(kept, kernel)
         candidates = self._candidates(kernel, rows)
         grid = self._grid(filter, candidates[0].kernel, rows)
         path: Path | None = None
         index: tuple[int, ...] = (0,)
         if len(candidates) == len(grid) == 1:
-            by_cholesky = isinstance(filter, Tikhonov) and grid[0] > 0
-            problem = make_problem(
-                rows, candidates[0].kernel, self.intercept, memory, factor_only=by_cholesky
-            )
+            problem = make_problem(rows, candidates[0].kernel, self.intercept, memory)
             model = solve(problem, filter, grid[0])
         else:
             method, splits = make_splits(validation, kept, y, rng, stratify=stratify)

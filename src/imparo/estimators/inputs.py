@@ -130,7 +130,7 @@ def scaled_outputs(
 
 
 def used_rows(weight: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
-    """Return the positions of the rows of weight above 0, and their weights, at most 1.
+    """Return the positions of the rows of weight above 0, and all weights, at most 1.
 
     Only ratios of weights count, so they are scaled by a power of two, which leaves every
     digit as it is and keeps products of extreme ones from overflowing.
@@ -141,4 +141,4 @@ def used_rows(weight: Array, dtype: np.dtype[Any]) -> tuple[Array, Array]:
     kept = np.flatnonzero(weight > 0)
     if not len(kept):
         raise ValueError("sample_weight is 0 for every row; give some row a weight")
-    return kept, weight[kept]
+    return kept, weight

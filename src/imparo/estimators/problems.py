@@ -21,7 +21,7 @@ from imparo.statistics import Statistics
 
 # Matrices of the size of K that are alive at once, at most: K and the strip of it that is
 # being made; K and two of working space for the eigendecomposition; one more where K is
-# small and made of statistics. Measured as peak memory, for every kernel.
+# small and made of statistics. `python -m benchmarks memory` measures them.
 _COPIES_TO_FACTOR = 1.75
 _COPIES_TO_DECOMPOSE = 3.5
 _COPIES_IN_PRIMAL = 4.75
@@ -40,15 +40,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self.Y)
 
-    def take(self, rows: Array, kernel: Kernel, weight: Array | None = None) -> "Rows":
+    def take(self, rows: Array, kernel: Kernel) -> "Rows":
         """Return a part of the rows (and of the columns, for a precomputed kernel)."""
-        weight = self.weight[rows] if weight is None else weight.astype(self.weight.dtype)
-        if len(rows) == len(self.Y) and (np.diff(rows) == 1).all():
-            return Rows(self.X, self.Y, weight)
-        X = self.X[rows]
-        if isinstance(kernel, Precomputed):
-            X = X[:, rows]
-        return Rows(X, self.Y[rows], weight)
+        if len(rows) == len(self) and (np.diff(rows) == 1).all():
+            return self
+        X = self.held_out(rows, rows, kernel)
+        return Rows(X, self.Y[rows], self.weight[rows])
 
     def held_out(self, rows: Array, fitted: Array, kernel: Kernel) -> Any:
         """Return rows to evaluate a model on that was fitted to others."""
@@ -56,19 +53,13 @@ class Rows:
         return X[:, fitted] if isinstance(kernel, Precomputed) else X
 
 
-def make_problem(
-    rows: Rows, kernel: Kernel, intercept: bool, memory: int, *, factor_only: bool = False
-) -> "Dual | Primal":
-    """Return the smaller of the two forms: d × d for a linear kernel with d < n.
-
-    ``factor_only`` says that no spectrum will be asked for, which takes less memory.
-    """
+def make_problem(rows: Rows, kernel: Kernel, intercept: bool, memory: int) -> "Dual | Primal":
+    """Return the smaller of the two forms: d × d for a linear kernel with d < n."""
     itemsize = rows.Y.itemsize
     if isinstance(kernel, Linear) and rows.X.shape[1] < len(rows):
         _check_memory(rows.X.shape[1], "columns", _COPIES_IN_PRIMAL, itemsize, memory)
         return Primal(rows, intercept, memory)
-    copies = _COPIES_TO_FACTOR if factor_only else _COPIES_TO_DECOMPOSE
-    _check_memory(len(rows), "rows", copies, itemsize, memory)
+    _check_memory(len(rows), "rows", _COPIES_TO_FACTOR, itemsize, memory)
     return Dual(rows, kernel, intercept, memory)
 
 
@@ -147,9 +138,8 @@ class Dual(_Form):
     def spectrum(self) -> Spectrum:
         """The spectrum of the matrix, which is used up and is no longer there."""
         M = self.matrix
-        del self.matrix
-        # A penalty too small for a Cholesky factor comes here with the memory of one.
         _check_memory(len(M), "rows", _COPIES_TO_DECOMPOSE, M.itemsize, self.memory)
+        del self.matrix
         if not self.has_intercept:
             return Spectrum.of(M, overwrite=True)
         # The mean's direction u has eigenvalue 0 and would mix with other weak ones.
@@ -311,7 +301,8 @@ class Primal(_Form):
 
 def _check_finite(M: Array, kernel: Kernel) -> None:
     total = float(np.sum(M, dtype=np.float64))
-    if np.isnan(total) and np.isnan(M).any():
+    # A linear kernel of finite rows gives NaN only where infinities were subtracted.
+    if np.isnan(total) and np.isnan(M).any() and not isinstance(kernel, Linear):
         raise ValueError(f"the kernel {kernel!r} gives NaN on these rows; check the function")
     if not np.isfinite(total):
         raise ValueError(
