@@ -5,11 +5,11 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.sparse.linalg import aslinearoperator
 
+from imparo.engine import resolution
 from imparo.errors import NotPositiveDefiniteError
 from imparo.filters import (
     Spectrum,
     largest_eigenvalue,
-    resolution,
 )
 
 

@@ -8,7 +8,7 @@ from imparo.engine.base import Array, Engine
 from imparo.engine.blocks import available_memory, parse_memory, row_blocks, rows_within
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
-from imparo.engine.scaling import power_of_two
+from imparo.engine.scaling import power_of_two, resolution
 
 __all__ = [
     "Array",
@@ -19,6 +19,7 @@ __all__ = [
     "factor_with_jitter",
     "parse_memory",
     "power_of_two",
+    "resolution",
     "row_blocks",
     "rows_within",
 ]

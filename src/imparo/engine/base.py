@@ -55,6 +55,15 @@ class Engine(Protocol):
     def solve_triangular(self, R: Array, B: Array, *, transpose: bool = False) -> Array:
         """Return R⁻¹B, or R⁻ᵀB with ``transpose``, for upper triangular R. Cost p²k."""
 
+    def whiten(self, R: Array, block: Array) -> Array:
+        """Return block R⁻¹ for upper triangular R, using row-major ``block`` up. Cost bp²."""
+
+    def congruence(self, A: Array, R: Array) -> Array:
+        """Return the upper triangle of R⁻ᵀAR⁻¹ for symmetric A, upper R. Cost p³."""
+
+    def invert_triangular(self, R: Array) -> Array:
+        """Return R⁻¹ for upper triangular R. Cost p³/3."""
+
     def eigh(self, A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
         """Return eigenvalues, ascending, and orthonormal eigenvectors. Cost about 9p³."""
 

@@ -57,15 +57,21 @@ def _expanded(
     right = np.column_stack([right, np.ones_like(zz), zz])
     S = product(left, right.T)
     del left, right
-    suspects = np.flatnonzero(RECOMPUTE_BELOW[dtype] * (xx[:, None] + zz.max()) > S)
-    if len(suspects) > max(MANY * S.size, 4 * len(X)):
+    # A look for the least of every row is cheaper than one at every entry, and most rows
+    # have no suspect.
+    limits = RECOMPUTE_BELOW[dtype] * (xx + zz.max())
+    rows = np.flatnonzero(limits > S.min(axis=1))
+    close = limits[rows, None] > S[rows]
+    if np.count_nonzero(close) > max(MANY * S.size, 4 * len(X)):
         return None
+    i, j = np.nonzero(close)
+    suspects = rows[i] * S.shape[1] + j
     flat = S.reshape(-1)
     for some in _batches(suspects, X.shape[1]):
         i, j = np.divmod(some, S.shape[1])
         D = (X[i].astype(np.float64) - Z[j]) / width
         flat[some] = np.einsum("ij,ij->i", D, D)
-    return np.maximum(S, 0, out=S)
+    return S
 
 
 def _batches(suspects: Array, n_columns: int) -> list[Array]:

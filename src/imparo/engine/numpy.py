@@ -137,6 +137,31 @@ class NumpyEngine:
             return B.copy()
         return linalg.solve_triangular(R, B, trans=int(transpose), check_finite=False)
 
+    def whiten(self, R: Array, block: Array) -> Array:
+        """Return block R⁻¹, computed as (R⁻ᵀ blockᵀ)ᵀ in the place of ``block``."""
+        if 0 in block.shape:
+            return block
+        return linalg.solve_triangular(
+            R.astype(block.dtype, copy=False), block.T, trans=1, overwrite_b=True,
+            check_finite=False,
+        ).T  # fmt: skip
+
+    def congruence(self, A: Array, R: Array) -> Array:
+        """Return the upper triangle of R⁻ᵀAR⁻¹, by LAPACK's ``sygst``."""
+        if len(A) == 0:
+            return A.copy()
+        sygst = lapack.get_lapack_funcs("sygst", (A, R))
+        C, _ = sygst(np.asfortranarray(A), R, itype=1, lower=0)
+        return C
+
+    def invert_triangular(self, R: Array) -> Array:
+        """Return R⁻¹ by LAPACK's ``trtri``."""
+        if len(R) == 0:
+            return R.copy()
+        trtri = lapack.get_lapack_funcs("trtri", (R,))
+        V, _ = trtri(np.asfortranarray(R), lower=0)
+        return V
+
     def eigh(self, A: Array, *, overwrite: bool = False) -> tuple[Array, Array]:
         """Return eigenvalues, ascending, and orthonormal eigenvectors (divide and conquer)."""
         work, is_upper = _column_major_symmetric(A, overwrite)

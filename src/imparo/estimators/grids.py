@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array
-from imparo.filters import Filter, resolution
+from imparo.engine import Array, resolution
+from imparo.filters import Filter
 from imparo.filters.base import check_steps
 
 # The automatic penalties: so many, from the mean of K(x, x) down by so much, or to
@@ -16,6 +16,9 @@ _SMALLEST = 1e-12
 # conjugate gradients need about the root of what Landweber needs.
 _MOST_STEPS = {"Landweber": 100_000, "NuMethod": 1000, "ConjugateGradient": 100}
 _NUMBERS_OF_STEPS = 100
+# The most centers that "auto" takes, where the pass over 10⁵ rows takes seconds, and about
+# the fewest that it tries.
+_MOST_CENTERS, _FEWEST_CENTERS = 2000, 10
 
 
 def check_levels(filter: Filter, name: Any, levels: dict[str, Any]) -> None:
@@ -38,16 +41,17 @@ def check_levels(filter: Filter, name: Any, levels: dict[str, Any]) -> None:
             )
 
 
-def penalties(penalty: Any, diagonal: Array) -> Array:
+def penalties(penalty: Any, diagonal: Array, count: int = _PENALTIES) -> Array:
     """Return the grid of λ that ``penalty`` stands for.
 
     Parameters
     ----------
     penalty : float, array-like or "auto"
-        "auto" is 100 values from the mean of K(x, x) down by 12 decades, fewer where
+        "auto" is ``count`` values from the mean of K(x, x) down by 12 decades, fewer where
         rounding errors would drown them (5 in float32).
     diagonal : array of shape (n,)
         K(x_i, x_i).
+    count : int
 
     Returns
     -------
@@ -62,7 +66,7 @@ def penalties(penalty: Any, diagonal: Array) -> Array:
         top = float(np.mean(diagonal, dtype=np.float64))
         top = top if top > 0 else 1.0
         lowest = max(_SMALLEST, resolution(diagonal.dtype))
-        return top * np.geomspace(1, lowest, _PENALTIES)
+        return top * np.geomspace(1, lowest, count)
     grid = _numbers("penalty", penalty, "numbers from 0 on", lambda grid: grid >= 0)
     return np.unique(grid)[::-1]
 
@@ -82,6 +86,38 @@ def components(value: Any, n: int) -> Array:
         lambda g: (g >= 1) & (g == np.floor(g)),
     )
     return np.unique(grid.astype(int))
+
+
+def sizes(value: Any, n: int, most: int) -> Array:
+    """Return the grid of numbers of centers.
+
+    Parameters
+    ----------
+    value : int, array-like or "auto"
+        "auto" is a number of centers that √n log n suggests, at most 2000, and all of its
+        halves down to 10 or so: errors change with the logarithm of m.
+    n : int
+        Number of rows.
+    most : int
+        The largest number that there can be; larger ones are cut to it.
+
+    Returns
+    -------
+    array of shape (S,)
+        Increasing.
+    """
+    if isinstance(value, str):
+        if value != "auto":
+            raise ValueError(
+                f"n_centers={value!r} is not known; give a number, a grid or 'auto'"
+            )
+        top = min(most, _MOST_CENTERS, int(np.ceil(np.sqrt(n) * np.log(max(n, 2)))))
+        halvings = max(0, int(np.log2(max(top, 1) / _FEWEST_CENTERS)))
+        return np.unique(np.ceil(top / 2.0 ** np.arange(halvings + 1)).astype(int))
+    grid = _numbers(
+        "n_centers", value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
+    )
+    return np.unique(np.minimum(grid, most).astype(int))
 
 
 def iterations(value: Any, filter: Filter) -> Array:

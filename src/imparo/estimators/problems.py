@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, default_engine, row_blocks, rows_within
+from imparo.engine import Array, default_engine, resolution, row_blocks, rows_within
 from imparo.errors import MemoryBudgetError
-from imparo.filters import Spectrum, resolution
+from imparo.filters import Spectrum
 from imparo.kernels import Kernel, Linear, Precomputed
 from imparo.statistics import Statistics
 

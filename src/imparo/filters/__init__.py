@@ -13,7 +13,7 @@ from imparo.filters.conjugate_gradient import ConjugateGradient
 from imparo.filters.cutoff import CutOff
 from imparo.filters.landweber import Landweber
 from imparo.filters.nu import NuMethod
-from imparo.filters.spectrum import Spectrum, resolution
+from imparo.filters.spectrum import Spectrum
 from imparo.filters.tikhonov import Tikhonov
 
 __all__ = [
@@ -27,7 +27,6 @@ __all__ = [
     "Tikhonov",
     "as_filter",
     "largest_eigenvalue",
-    "resolution",
 ]
 
 _NAMES: dict[str, Callable[[], Filter]] = {

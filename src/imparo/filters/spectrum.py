@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from imparo.engine import Array, Engine, default_engine
+from imparo.engine import Array, Engine, default_engine, resolution
 from imparo.errors import NotPositiveDefiniteError
 
 # Below this share of full rank, a pivoted Cholesky, a QR and an eigendecomposition of
@@ -81,24 +81,6 @@ class Spectrum:
                 "must be positive definite: check the kernel function or matrix"
             )
         return cls(np.maximum(values, 0), vectors, floor)
-
-
-def resolution(dtype: np.typing.DTypeLike) -> float:
-    """Return ε^{3/4}: the smallest eigenvalue or ridge to divide by, relative to σ_max.
-
-    Coefficients of size 1/(tσ_max) come back from a product with the kernel matrix with
-    rounding errors of ε/t; at t = ε^{3/4} these are 1e-4 of the outputs (2e-2 in
-    float32), and the eigenvalues themselves are known to as much.
-
-    Parameters
-    ----------
-    dtype : dtype
-
-    Returns
-    -------
-    float
-    """
-    return float(np.finfo(dtype).eps) ** 0.75
 
 
 def _low_rank_pairs(K: Array, engine: Engine) -> tuple[Array, Array] | None:
