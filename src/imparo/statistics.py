@@ -70,6 +70,11 @@ class Statistics:
         default_engine().symmetrize(full)
         return full
 
+    @property
+    def upper(self) -> Array:
+        """ΦᵀWΦ as it is accumulated: no copy, and only the upper triangle counts."""
+        return self._A
+
     def add(
         self,
         Phi: Any,
@@ -105,7 +110,7 @@ class Statistics:
         if not ((w >= 0) & (w < np.inf)).all():
             raise ValueError("weights must be finite numbers from 0 on")
         # The sums before the square roots, so that weights are not squared back.
-        self.feature_sum += engine.product(Phi.T, w[:, None])[:, 0]
+        self.feature_sum += engine.product(Phi.T, w[:, None].astype(Phi.dtype))[:, 0]
         self.output_sum += Y.T @ w
         self.weight += float(np.sum(w))
         if weight is not None:
@@ -116,6 +121,53 @@ class Statistics:
         engine.accumulate_product(self.b, Phi, Y)
         engine.accumulate_product(self.yy, Y, Y)
         return self
+
+    def extended(self, cross: Array, new: "Statistics") -> "Statistics":
+        """Return the statistics of the same rows with more features after these.
+
+        Parameters
+        ----------
+        cross : array of shape (p, k)
+            ΦᵀWΨ between these features and the new ones, Ψ.
+        new : Statistics
+            Those of Ψ on the same rows.
+
+        Returns
+        -------
+        Statistics
+        """
+        p, k = cross.shape
+        if not np.isclose(self.weight, new.weight, rtol=1e-9):
+            raise ValueError(
+                f"the new features have rows of weight {new.weight:g} and the old ones of "
+                f"{self.weight:g}; give the same rows"
+            )
+        grown = Statistics(p + k, self.b.shape[1], self.b.dtype)
+        grown._A[:p, :p], grown._A[:p, p:], grown._A[p:, p:] = self._A, cross, new._A
+        grown.b[:p], grown.b[p:] = self.b, new.b
+        grown.feature_sum[:p], grown.feature_sum[p:] = self.feature_sum, new.feature_sum
+        grown.yy, grown.output_sum = self.yy.copy(), self.output_sum.copy()
+        grown.weight = self.weight
+        return grown
+
+    def whitened(self, T: Array) -> "Statistics":
+        """Return the statistics of the features ΦT⁻¹, T upper triangular. Cost p³.
+
+        Parameters
+        ----------
+        T : array of shape (p, p)
+
+        Returns
+        -------
+        Statistics
+        """
+        engine, white = default_engine(), copy.copy(self)
+        white.yy, white.output_sum = self.yy.copy(), self.output_sum.copy()
+        white._A = engine.congruence(self._A, T)
+        white.b = engine.solve_triangular(T, self.b, transpose=True)
+        sums = self.feature_sum[:, None]
+        white.feature_sum = engine.solve_triangular(T, sums, transpose=True)[:, 0]
+        return white
 
     def merge(self, other: "Statistics") -> Self:
         """Add the statistics of other rows, in place; the result is that of one pass."""
@@ -152,7 +204,12 @@ class Statistics:
                 f"those of {self.b.shape}"
             )
         for name in _SUMS:
-            setattr(self, name, getattr(self, name) + sign * getattr(other, name))
+            mine, theirs = getattr(self, name), getattr(other, name)
+            if isinstance(mine, np.ndarray) and np.can_cast(theirs.dtype, mine.dtype):
+                # In place: m² numbers are the largest thing in memory.
+                (np.add if sign > 0 else np.subtract)(mine, theirs, out=mine)
+            else:
+                setattr(self, name, mine + sign * theirs)
         return self
 
     def centered(self) -> tuple[Array, Array]:

@@ -1,0 +1,5 @@
+"""Maps from rows to R^p, nested in p: the first t columns are the map of size t."""
+
+from imparo.features.nystrom import Dropped, NystromMap
+
+__all__ = ["Dropped", "NystromMap"]
