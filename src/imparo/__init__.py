@@ -4,10 +4,32 @@
 library, and where things live, is told in ``docs/architecture.md``.
 """
 
-from imparo.estimators import KernelClassifier, KernelRegressor
+from imparo.estimators import (
+    AutoClassifier,
+    AutoRegressor,
+    KernelClassifier,
+    KernelRegressor,
+    NystromClassifier,
+    NystromRegressor,
+    NytroClassifier,
+    NytroRegressor,
+)
 from imparo.paths import Path
 from imparo.persistence import load, save
 
 __version__ = "0.1.0"
 
-__all__ = ["KernelClassifier", "KernelRegressor", "Path", "__version__", "load", "save"]
+__all__ = [
+    "AutoClassifier",
+    "AutoRegressor",
+    "KernelClassifier",
+    "KernelRegressor",
+    "NystromClassifier",
+    "NystromRegressor",
+    "NytroClassifier",
+    "NytroRegressor",
+    "Path",
+    "__version__",
+    "load",
+    "save",
+]

@@ -12,6 +12,8 @@ _LABELS = {
     "penalty": "penalty λ",
     "components": "components",
     "iterations": "iterations t",
+    "n_centers": "centers m",
+    "n_features": "features m",
     "sigma": "width σ",
 }
 
@@ -27,13 +29,13 @@ class Path:
         Validation errors, one axis for each entry of ``axes``, in its order.
     axes : dict of arrays
         The grids: ``"sigma"`` where the width was selected, then ``"penalty"``,
-        ``"components"`` or ``"iterations"``.
+        ``"components"`` or ``"iterations"``, then ``"n_centers"``.
     metric : str
         What ``errors`` counts, such as "root mean squared error".
     method : str
         How: "leave-one-out", "hold-out", "5-fold", "generalized cross-validation".
     train_errors : array
-        Errors on the rows that were fitted, same shape.
+        Errors on the rows that were fitted, same shape; NaN where they were not counted.
     tie_breaker : array
         Smaller is better among equal errors, same shape.
     """
@@ -80,6 +82,11 @@ class Path:
     def sigmas(self) -> Array | None:
         """The grid of widths, or None."""
         return self.axes.get("sigma")
+
+    @property
+    def sizes(self) -> Array | None:
+        """The grid of numbers of centers or features, or None."""
+        return self.axes.get("n_centers", self.axes.get("n_features"))
 
     @property
     def iterations(self) -> Array | None:

@@ -69,11 +69,12 @@ class ExactMachine(BaseEstimator):
         tags.input_tags.pairwise = isinstance(kernel, Precomputed)
         return tags
 
-    def _validated(self, X: Any, y: Any, **checks: Any) -> tuple[Any, Any]:
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         dtype = check_dtype(self.dtype)
-        return validate_data(
+        X, y = validate_data(
             self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C", **checks
         )
+        return X, y, sample_weight
 
     def _fit(
         self, X: Any, Y: Array, weight: Array, y: Array, score: Score, *, stratify: bool = False
@@ -151,8 +152,9 @@ class ExactMachine(BaseEstimator):
                 SelectionWarning,
             )
 
-    def _keep(self, coef: Array, intercept: Array, *, flat: bool) -> None:
+    def _keep(self, model: Solved, *, flat: bool) -> None:
         """Set coefficients as scikit-learn's linear and kernel models have them."""
+        coef, intercept = model.coef, model.intercept
         for stale in ("coef_", "dual_coef_"):
             self.__dict__.pop(stale, None)
         if isinstance(self.kernel_, Linear):

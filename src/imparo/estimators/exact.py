@@ -1,28 +1,15 @@
 """Exact kernel methods: KOLS, KRLS and every spectral filter (thesis, chapters 2 and 3)."""
 
-from dataclasses import replace
 from typing import Any, Self
 
-import numpy as np
-from scipy import sparse
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.utils.class_weight import compute_sample_weight
-
-from imparo.engine import Array
 from imparo.estimators.base import ExactMachine
-from imparo.estimators.inputs import (
-    all_or_nothing,
-    check_numbers,
-    scaled_outputs,
-    scaled_weight,
-)
-from imparo.estimators.targets import encode_classes
+from imparo.estimators.faces import Classifier, Regressor
+from imparo.estimators.inputs import all_or_nothing
 from imparo.persistence import persistent
-from imparo.scores import Misclassification, RootMeanSquare
 
 
 @persistent
-class KernelRegressor(RegressorMixin, ExactMachine):
+class KernelRegressor(Regressor, ExactMachine):
     """Exact kernel regression, its regularization selected in the same ``fit``.
 
     Minimises (1/n) Σ wᵢ(f(xᵢ) − yᵢ)² + λ‖f‖² over the space of the kernel (KRLS,
@@ -117,11 +104,6 @@ class KernelRegressor(RegressorMixin, ExactMachine):
     (100,)
     """
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Select the free parameters and fit to all rows.
@@ -140,35 +122,11 @@ class KernelRegressor(RegressorMixin, ExactMachine):
         KernelRegressor
             Itself.
         """
-        X, y = self._validated(X, check_numbers(y), multi_output=True, y_numeric=True)
-        weight = scaled_weight(sample_weight, X)
-        Y, scale, shift = scaled_outputs(y, weight, bool(self.intercept), X.dtype)
-        model, path = self._fit(X, Y, weight, y, RootMeanSquare())
-        if path is not None:
-            errors, train_errors = scale * path.errors, scale * path.train_errors
-            path = replace(path, errors=errors, train_errors=train_errors)
-        self.path_ = path
-        intercept = (scale * model.intercept + shift).astype(X.dtype)
-        self._keep(X.dtype.type(scale) * model.coef, intercept, flat=y.ndim == 1)
-        return self
-
-    def predict(self, X: Any) -> Array:
-        """Return the predicted outputs. Cost knd for k rows, in blocks.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (k, d)
-
-        Returns
-        -------
-        array of shape (k,) or (k, n_outputs)
-        """
-        F = self._decision(X)
-        return F[:, 0] if np.ndim(self.intercept_) == 0 else F
+        return self._learn(X, y, sample_weight)
 
 
 @persistent
-class KernelClassifier(ClassifierMixin, ExactMachine):
+class KernelClassifier(Classifier, ExactMachine):
     """Exact kernel classification by least squares on class codes.
 
     Two classes are coded ±1; more get one column of ±1 each (one against all) and the
@@ -248,11 +206,6 @@ n_features_in_, feature_names_in_
         )
         self.class_weight = class_weight
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        return tags
-
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Select the free parameters and fit to all rows.
@@ -271,46 +224,4 @@ n_features_in_, feature_names_in_
         KernelClassifier
             Itself.
         """
-        X, y = self._validated(X, y, multi_output=True)
-        y = y.toarray() if sparse.issparse(y) else y
-        Y, classes, multilabel = encode_classes(y, X.dtype)
-        weight = scaled_weight(sample_weight, X)
-        if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
-        score = Misclassification(multilabel)
-        model, self.path_ = self._fit(X, Y, weight, y, score, stratify=not multilabel)
-        self._keep(model.coef, model.intercept, flat=False)
-        self.classes_, self._multilabel = classes, multilabel
-        return self
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the least-squares predictions of the codes.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (k, d)
-
-        Returns
-        -------
-        array of shape (k,) for two classes, else (k, n_classes) or (k, n_labels)
-        """
-        F = self._decision(X)
-        return F[:, 0] if F.shape[1] == 1 and not self._multilabel else F
-
-    def predict(self, X: Any) -> Array:
-        """Return the predicted classes. Cost knd for k rows, in blocks.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or data frame of shape (k, d)
-
-        Returns
-        -------
-        array of shape (k,), or indicator matrix of shape (k, n_labels)
-        """
-        F = self._decision(X)
-        if self._multilabel:
-            return (F > 0).astype(int)
-        if F.shape[1] == 1:
-            return self.classes_[(F[:, 0] > 0).astype(int)]
-        return self.classes_[np.argmax(F, axis=1)]
+        return self._learn(X, y, sample_weight)

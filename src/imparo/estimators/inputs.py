@@ -99,9 +99,9 @@ def _holds_text(values: Any) -> bool:
     return array.dtype.kind in "US"
 
 
-def scaled_weight(sample_weight: Any, X: Any) -> Array:
+def scaled_weight(sample_weight: Any, y: Any) -> Array:
     """Return the sample weights, checked, in float64 and at most 1; ones for None."""
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+    weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
     return weight / power_of_two(weight)
 
 

@@ -1,13 +1,13 @@
 """One point of a path on all rows, by the cheapest route that is exact there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, resolution
 from imparo.errors import NotPositiveDefiniteError, PrecisionWarning, warn_user
-from imparo.filters import Filter, Iterative, Tikhonov, resolution
+from imparo.filters import Filter, Iterative, Tikhonov
 from imparo.filters.base import collect
 from imparo.selection import Problem, iterating_pays, shrinkage
 
@@ -19,6 +19,29 @@ class Solved:
     coef: Array
     intercept: Array
     primal: bool
+
+    def scaled(self, scale: float, shift: Array) -> "Solved":
+        """Return the model of outputs scale·Y + shift."""
+        coef, intercept = _in_units(self.coef, self.intercept, scale, shift)
+        return replace(self, coef=coef, intercept=intercept)
+
+
+@dataclass(frozen=True)
+class Iterated(Solved):
+    """A model with those that came before it: coefficients (t, p, T), intercepts (t, T)."""
+
+    iterates: Array
+    intercepts: Array
+
+    def scaled(self, scale: float, shift: Array) -> "Iterated":
+        """Return the models of outputs scale·Y + shift."""
+        coef, intercept = _in_units(self.coef, self.intercept, scale, shift)
+        iterates, intercepts = _in_units(self.iterates, self.intercepts, scale, shift)
+        return Iterated(coef, intercept, self.primal, iterates, intercepts)
+
+
+def _in_units(coef: Array, intercept: Array, scale: float, shift: Array) -> tuple[Array, Array]:
+    return coef.dtype.type(scale) * coef, (scale * intercept + shift).astype(coef.dtype)
 
 
 def solve(problem: Problem, filter: Filter, value: Any) -> Solved:

@@ -1,0 +1,468 @@
+"""Learning within a budget: grow and sharpen while the error falls and time lasts."""
+
+import time
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
+from sklearn.utils import check_random_state
+
+from imparo.data.sources import ArraySource, Source
+from imparo.engine import Array, parse_memory
+from imparo.errors import ImparoWarning
+from imparo.estimators.base import ExactMachine
+from imparo.estimators.inputs import used_rows
+from imparo.estimators.nystrom_base import NystromMachine
+from imparo.estimators.nytro_base import NytroMachine
+from imparo.estimators.solve import Solved
+from imparo.estimators.splits import Splits
+from imparo.estimators.subsampled import Subsampled
+from imparo.paths import Path
+from imparo.persistence import persistent
+from imparo.scores import Score
+
+# Below so many rows five folds judge, above it a fifth of the rows, but no more than enough.
+_FEW_ROWS = 2500
+_MOST_HELD = 50_000
+# The first look at widths: so many rows and centers.
+_FIRST_ROWS, _FIRST_CENTERS = 2000, 128
+# An error that falls by less than this share, twice, has ceased to fall.
+_WORTH = 2e-3
+# Times come out up to so much above what was expected, and this share is kept in hand.
+_CAUTION, _IN_HAND = 1.3, 0.03
+# Around the best penalty so far, this factor each way is searched again.
+_AROUND = 2.0**6
+_PENALTIES = 41
+# Up to so many rows all of them may become centers.
+_EXACT_ROWS = 10_000
+_NAMES = ("kernel_", "sigma_", "penalty_", "n_centers_", "centers_")
+
+
+class _TimeUp(Exception):
+    """The deadline has passed in the middle of a trial."""
+
+
+@persistent
+@dataclass(frozen=True)
+class Trial:
+    """One fit that was tried on the way.
+
+    Attributes
+    ----------
+    method : str
+        "nystrom", "nytro" or "exact".
+    sigma : float or None
+    penalty : float or None
+        None for NYTRO, whose level is the number of iterations.
+    n_centers, n_rows : int
+    error : float
+        Validation error; infinite where the trial did not come to an end.
+    seconds : float
+    note : str
+        Why it was tried, and what came of it.
+    """
+
+    method: str
+    sigma: float | None
+    penalty: float | None
+    n_centers: int
+    n_rows: int
+    error: float
+    seconds: float
+    note: str
+
+
+@dataclass(frozen=True)
+class _Best:
+    """The best model so far, complete: nothing that comes later can harm it."""
+
+    error: float
+    model: Solved
+    path: Path | None
+    method: str
+    values: dict[str, Any]
+
+
+class AutoMachine(Subsampled):
+    """Base of :class:`~imparo.AutoRegressor` and :class:`~imparo.AutoClassifier`."""
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        budget: float = 60.0,
+        sigma: Any = "auto",
+        centers: Any = "uniform",
+        intercept: bool = True,
+        memory: Any = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        progress: Any = False,
+    ) -> None:
+        self.kernel = kernel
+        self.budget = budget
+        self.sigma = sigma
+        self.centers = centers
+        self.intercept = intercept
+        self.memory = memory
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        # The clock starts here: to check the rows is a part of the work.
+        self._started = time.monotonic()
+        number = isinstance(self.budget, int | float | np.number)
+        if not number or isinstance(self.budget, bool) or not 0 < self.budget < np.inf:
+            raise ValueError(f"budget={self.budget!r} must be a positive number of seconds")
+        return super()._rows(X, y, sample_weight, **checks)
+
+    def _fit(
+        self,
+        source: Source,
+        Y: Array,
+        weight: Array,
+        y: Array,
+        score: Score,
+        *,
+        stratify: bool = False,
+    ) -> tuple[Solved, Path | None]:
+        search = _Search(self, source, Y, weight, y, score, stratify)
+        try:
+            stopped = search.run()
+        except _TimeUp:
+            stopped = "the budget was spent in the middle of a trial"
+        except KeyboardInterrupt:
+            if search.best is None:
+                raise
+            stopped = "interrupted"
+        best = search.best
+        if best is None:
+            raise ValueError(
+                f"budget={self.budget!r} seconds were not enough for the smallest model; give "
+                "more"
+            )
+        for name, value in best.values.items():
+            setattr(self, name, value)
+        self.method_, self.record_, self.stopped_ = best.method, search.record, stopped
+        del self._started
+        return best.model, best.path
+
+    def _keep(self, model: Solved, *, flat: bool) -> None:
+        self.dual_coef_ = model.coef[:, 0] if flat else model.coef
+        self.intercept_ = model.intercept[0] if flat else model.intercept
+
+
+class _Search:
+    """The trials of one fit, from cheap to dear."""
+
+    def __init__(
+        self,
+        owner: AutoMachine,
+        source: Source,
+        Y: Array,
+        weight: Array,
+        y: Array,
+        score: Score,
+        stratify: bool,
+    ) -> None:
+        self._owner, self._source, self._score, self._stratify = owner, source, score, stratify
+        self._Y, self._weight, self._y = Y, weight, y
+        self._start = owner._started
+        self._deadline = self._start + owner.budget * (1 - _IN_HAND)
+        self._rng = check_random_state(owner.random_state)
+        self._seed = int(self._rng.randint(2**31 - 1))
+        self._kernel = owner._checked_kernel(source)
+        self._memory = parse_memory(owner.memory)
+        self._kept = used_rows(weight, Y.dtype)[0]
+        self._splits = self._make_splits(stratify)
+        self.best: _Best | None = None
+        self.record: list[Trial] = []
+        self._rate = self._lowest = 0.0
+
+    def _make_splits(self, stratify: bool) -> Splits:
+        """Return positions in all rows; every trial is judged on the same held-out ones."""
+        n, y = len(self._kept), self._y[self._kept]
+        if n < 2:
+            raise ValueError(
+                "a model cannot be selected on 1 sample (n_samples=1); give more rows"
+            )
+        counts = np.unique(y, return_counts=True)[1] if stratify else np.array([n])
+        state = {"random_state": self._seed}
+        rows = np.zeros(n)
+        if n < _FEW_ROWS:
+            folds = min(5, n)
+            pick = StratifiedKFold if stratify and counts.min() >= folds else KFold
+            pairs = pick(folds, shuffle=True, **state).split(rows, y)
+        else:
+            held = min(_MOST_HELD, n // 5)
+            pick = StratifiedShuffleSplit if stratify and counts.min() >= 2 else ShuffleSplit
+            pairs = pick(1, test_size=held, **state).split(rows, y)
+        return [(self._kept[a], self._kept[b]) for a, b in pairs]
+
+    # Time.
+
+    def _left(self) -> float:
+        return self._deadline - time.monotonic()
+
+    def _tick(self, done: int, total: int, what: str) -> None:
+        if self._left() < 0 and self.best is not None:
+            raise _TimeUp
+        if callable(self._owner.progress):
+            self._owner.progress(done, total, what)
+
+    def _cost(self, n: int, m: int, penalties: int, folds: int = 1) -> float:
+        """Return operations of a Nyström fit, to scale measured times by."""
+        d = self._source.shape[1]
+        solve = folds * penalties * m**3 / 3 + 4.0 * m**3
+        judge = 0.0
+        if self._Y.shape[1] > 1 or self._stratify:
+            judge = 4.0 * (n / 5) * m * penalties * self._Y.shape[1]
+        return n * m * (2.0 * d + 80) + 2.0 * n * m**2 + solve + judge + 1e7
+
+    def _expected(self, n: int, m: int, penalties: int) -> float:
+        folds = len(self._splits)
+        return _CAUTION * self._rate * self._cost(n, m, penalties, folds)
+
+    # Trials.
+
+    def run(self) -> str:
+        """Try models until nothing more is worth it or fits; return why it stopped."""
+        sigma = self._first_widths()
+        stopped = self._grow(sigma)
+        self._sharpen()
+        self._try_all_rows()
+        return stopped
+
+    def _first_widths(self) -> Any:
+        """Return the best width on a few rows, and the first model."""
+        n = min(len(self._kept), _FIRST_ROWS)
+        m = min(_FIRST_CENTERS, max(1, n // 4))
+        sigma = self._owner.sigma if self._kernel.needs_sigma else "median"
+        found = self._nystrom(sigma, [m], n, None, "first look at widths")
+        return None if found is None else found.sigma_
+
+    def _grow(self, sigma: Any) -> str:
+        """Double the number of centers while that pays; return why it ended."""
+        n, m = len(self._kept), _FIRST_CENTERS
+        n_train = len(self._splits[0][0])
+        most = min(n_train, self._most_centers())
+        machine: NystromMachine | None = None
+        flat, before = 0, np.inf
+        while True:
+            m = min(m, most)
+            penalties = self._penalties()
+            count = _PENALTIES if penalties is None else len(penalties)
+            rows = n
+            if self._expected(n, m, count) > self._left():
+                smaller = self._largest_affordable(n, count, most)
+                if machine is None:
+                    # Not even a small model of all rows: as many rows as there is time for.
+                    m, rows = self._fewer_rows(count, most)
+                    if rows <= _FIRST_ROWS:
+                        return "the budget did not allow for more rows"
+                elif smaller < 1.25 * machine.n_centers_:
+                    return self._instead(machine, most, sigma)
+                else:
+                    m = smaller
+            moved = self._look_at_widths(sigma, m, rows)
+            if machine is not None and moved == sigma and rows == n:
+                found = self._more_centers(machine, m)
+            else:
+                sigma = moved
+                sizes = [m // 4, m // 2, m]
+                found = self._nystrom(sigma, sizes, rows, penalties, "more centers")
+            if found is None:
+                return "the budget was spent in the middle of a trial"
+            machine = found if rows == n else None
+            error = self.record[-1].error
+            flat = flat + 1 if error > before * (1 - _WORTH) else 0
+            before = min(before, error)
+            if rows < n:
+                return "the budget did not allow for all rows"
+            if flat == 2:
+                return "more centers no longer lower the error"
+            if m >= most:
+                every = "all rows of a fit are centers"
+                return every if most == n_train else "memory does not hold more centers"
+            m *= 2
+
+    def _instead(self, machine: NystromMachine, most: int, sigma: Any) -> str:
+        """Try conjugate gradients on more centers, where statistics would take too long."""
+        n, d = len(self._kept), self._source.shape[1]
+        m = min(most, 2 * machine.n_centers_)
+        steps = 2 * 30 * n * m * (2.0 * d + 60 + 64)
+        if _CAUTION * self._rate * steps < self._left():
+            nytro = NytroMachine(
+                self._kernel, sigma=self._width(sigma), filter="cg", iterations="auto",
+                n_centers=m, centers=self._owner.centers, intercept=self._owner.intercept,
+                validation=self._splits, memory=self._memory, random_state=self._seed,
+                progress=self._tick,
+            )  # fmt: skip
+            self._trial(nytro, "nytro", m, np.arange(len(self._y)), "iterations instead")
+        return "the budget does not allow for more centers"
+
+    def _look_at_widths(self, sigma: Any, m: int, rows: int) -> Any:
+        """Return the width that is best on a part of the rows, if there is time to look."""
+        if not self._searches_widths() or sigma is None:
+            return sigma
+        n = min(rows, max(_FIRST_ROWS, 6 * m))
+        few = min(m, n // 3)
+        narrow = self._penalties()
+        count = _PENALTIES if narrow is None else len(narrow)
+        if n >= rows or 3 * self._expected(n, few, count) > 0.2 * self._left():
+            return sigma
+        widths = [sigma / np.sqrt(2), sigma, sigma * np.sqrt(2)]
+        found = self._nystrom(widths, [few], n, narrow, "look at widths", keep=False)
+        return sigma if found is None else found.sigma_
+
+    def _sharpen(self) -> None:
+        """Try nearby widths at the best number of centers, ever closer."""
+        if self.best is None or not self._searches_widths():
+            return
+        for factor in (2**0.5, 2**0.5, 2**0.25):
+            sigma, m = self.best.values["sigma_"], self.best.values["n_centers_"]
+            penalties, n = self._penalties(), len(self._kept)
+            count = _PENALTIES if penalties is None else len(penalties)
+            for width in (sigma / factor, sigma * factor):
+                tried = any(
+                    t.sigma is not None and np.isclose(t.sigma, width, rtol=1e-3)
+                    and t.n_rows == n and t.n_centers == m
+                    for t in self.record
+                )  # fmt: skip
+                if self.best.method != "nystrom" or tried:
+                    continue
+                if self._expected(n, m, count) > self._left():
+                    return
+                self._nystrom(width, [m], n, penalties, "sharper width")
+
+    def _try_all_rows(self) -> None:
+        """Fit exactly, with every row a center, where that is affordable."""
+        best, n = self.best, len(self._kept)
+        if best is None or n > _EXACT_ROWS or best.method != "nystrom":
+            return
+        penalties = self._penalties()
+        folds, count = len(self._splits), _PENALTIES if penalties is None else len(penalties)
+        cost = folds * (9.0 * n**3 + 2.0 * n**2 * count) + n**3
+        room = 4 * n**2 * self._source.dtype.itemsize
+        if room > self._memory or _CAUTION * self._rate * cost > self._left():
+            return
+        exact = ExactMachine(
+            self._kernel, sigma=self._width(best.values["sigma_"]), penalty=penalties,
+            intercept=self._owner.intercept, validation=self._splits, memory=self._memory,
+            random_state=self._seed, progress=self._tick,
+        )  # fmt: skip
+        everything = np.arange(len(self._y))
+        self._trial(exact, "exact", n, everything, "all rows as centers")
+
+    # The pieces that trials are made of.
+
+    def _searches_widths(self) -> bool:
+        automatic = isinstance(self._owner.sigma, str) and self._owner.sigma == "auto"
+        return self._kernel.needs_sigma and automatic
+
+    def _width(self, sigma: Any) -> Any:
+        return sigma if self._kernel.needs_sigma else "median"
+
+    def _penalties(self) -> Array | None:
+        """Return penalties around the best one so far, or None for the whole range."""
+        if self.best is None or self.best.values.get("penalty_") is None:
+            return None
+        around = self.best.values["penalty_"] * np.geomspace(_AROUND, 1 / _AROUND, 13)
+        return np.unique(np.maximum(around, self._lowest))[::-1]
+
+    def _most_centers(self) -> int:
+        return int(np.sqrt(self._memory / (8 * (len(self._splits) + 10))))
+
+    def _largest_affordable(self, n: int, penalties: int, most: int) -> int:
+        sizes = np.unique(np.geomspace(16, max(17, most), 200).astype(int))
+        fits = [m for m in sizes if self._expected(n, int(m), penalties) < self._left()]
+        return int(max(fits, default=0))
+
+    def _fewer_rows(self, penalties: int, most: int) -> tuple[int, int]:
+        """Return centers and rows to use all the time that is left."""
+        n = len(self._kept)
+        while n > _FIRST_ROWS:
+            n = max(_FIRST_ROWS, n // 2)
+            m = min(most, int(np.sqrt(n)) * 2, n // 4)
+            if self._expected(n, m, penalties) < self._left():
+                return m, n
+        return _FIRST_CENTERS, 0
+
+    def _part(self, n: int) -> tuple[Array, Splits]:
+        """Return n rows, always the same first ones, and the splits among them."""
+        if n >= len(self._kept):
+            return np.arange(len(self._y)), self._splits
+        order = np.random.RandomState(self._seed).permutation(len(self._kept))
+        rows = np.sort(self._kept[order[:n]])
+        place = np.full(len(self._y), -1)
+        place[rows] = np.arange(len(rows))
+        pairs = [(place[a], place[b]) for a, b in self._splits]
+        return rows, [(a[a >= 0], b[b >= 0]) for a, b in pairs]
+
+    def _nystrom(
+        self, sigma: Any, sizes: list[int], n: int, penalties: Array | None, note: str,
+        *, keep: bool = True,
+    ) -> NystromMachine | None:  # fmt: skip
+        rows, splits = self._part(n)
+        machine = NystromMachine(
+            self._kernel, sigma=self._width(sigma),
+            penalty="auto" if penalties is None else penalties,
+            n_centers=np.unique([size for size in sizes if size >= 1]),
+            centers=self._owner.centers, intercept=self._owner.intercept, validation=splits,
+            memory=self._memory, random_state=self._seed, progress=self._tick,
+        )  # fmt: skip
+        done = self._trial(machine, "nystrom", max(sizes), rows, note, keep=keep)
+        return machine if done else None
+
+    def _more_centers(self, machine: NystromMachine, m: int) -> NystromMachine | None:
+        machine._wanted = m
+        everything = np.arange(len(self._y))
+        done = self._trial(machine, "nystrom", m, everything, "grown", how="_grow")
+        return machine if done else None
+
+    def _trial(
+        self, machine: Any, method: str, m: int, rows: Array, note: str,
+        *, how: str = "_fit", keep: bool = True,
+    ) -> bool:  # fmt: skip
+        """Fit a machine to some rows, write it down, and keep it if it is the best."""
+        start, source = time.monotonic(), self._source
+        if len(rows) < len(self._y):
+            source = ArraySource(source.take(rows), source.dtype)
+        elif method == "exact":
+            source = source.take(np.arange(len(self._y)))
+        outputs = self._Y[rows], self._weight[rows], self._y[rows], self._score
+        try:
+            with warnings.catch_warnings():
+                # That a penalty among many is below the resolution concerns nobody here.
+                warnings.simplefilter("ignore", ImparoWarning)
+                model, path = getattr(machine, how)(source, *outputs, stratify=self._stratify)
+        except _TimeUp:
+            seconds = time.monotonic() - start
+            self.record.append(
+                Trial(method, None, None, m, len(rows), np.inf, seconds, f"{note}: out of time")
+            )
+            return False
+        machine.path_ = path
+        seconds = time.monotonic() - start
+        error = float(path.errors[path.best_index])
+        values = {name: getattr(machine, name, None) for name in _NAMES}
+        if method == "exact":
+            values["centers_"], values["n_centers_"] = machine.X_fit_, len(rows)
+        better = self.best is None or error < self.best.error
+        if keep and better:
+            self.best = _Best(error, model, path, method, values)
+            note += ": better"
+        sigma, penalty, size = values["sigma_"], values["penalty_"], values["n_centers_"]
+        assert size is not None
+        self.record.append(Trial(method, sigma, penalty, size, len(rows), error, seconds, note))
+        if path.penalties is not None and not self._lowest:
+            self._lowest = float(path.penalties.min())
+        if method == "nystrom":
+            widths = 1 if path.sigmas is None else len(path.sigmas)
+            penalties = 1 if path.penalties is None else len(path.penalties)
+            work = widths * self._cost(len(rows), m, penalties, len(self._splits))
+            self._rate = seconds / work
+        return True

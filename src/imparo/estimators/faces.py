@@ -1,0 +1,113 @@
+"""The two faces of every kernel machine: numbers in and out, or classes."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_sample_weight
+
+from imparo.engine import Array
+from imparo.estimators.inputs import check_numbers, scaled_outputs, scaled_weight
+from imparo.estimators.targets import encode_classes
+from imparo.scores import Misclassification, RootMeanSquare
+
+# What a machine brings to its face:
+#   _rows(X, y, sample_weight, **checks) -> rows, y, sample_weight, checked;
+#   _fit(rows, Y, weight, y, score, *, stratify) -> a solved model and its path;
+#   _keep(model, *, flat) sets the fitted attributes;
+#   _decision(X) -> the (n, T) matrix of predictions.
+
+
+class Regressor(RegressorMixin):
+    """Outputs scaled to near 1 for the fit, and predictions as they were."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+    def _learn(self: Any, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
+        rows, y, sample_weight = self._rows(
+            X, check_numbers(y), sample_weight, multi_output=True, y_numeric=True
+        )
+        weight = scaled_weight(sample_weight, y)
+        Y, scale, shift = scaled_outputs(y, weight, bool(self.intercept), rows.dtype)
+        model, path = getattr(self, how)(rows, Y, weight, y, RootMeanSquare())
+        if path is not None:
+            errors, train_errors = scale * path.errors, scale * path.train_errors
+            path = replace(path, errors=errors, train_errors=train_errors)
+        self.path_ = path
+        self._keep(model.scaled(scale, shift), flat=y.ndim == 1)
+        return self
+
+    def predict(self: Any, X: Any) -> Array:
+        """Return the predicted outputs, in blocks of rows within ``memory``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (k, d)
+
+        Returns
+        -------
+        array of shape (k,) or (k, n_outputs)
+        """
+        F = self._decision(X)
+        return F[:, 0] if np.ndim(self.intercept_) == 0 else F
+
+
+class Classifier(ClassifierMixin):
+    """Classes as ±1 codes for the fit, and predictions by their largest code."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    def _learn(self: Any, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
+        rows, y, sample_weight = self._rows(X, y, sample_weight, multi_output=True)
+        y = y.toarray() if sparse.issparse(y) else y
+        Y, classes, multilabel = encode_classes(y, rows.dtype)
+        weight = scaled_weight(sample_weight, y)
+        if self.class_weight is not None:
+            weight = weight * compute_sample_weight(self.class_weight, y)
+        score = Misclassification(multilabel)
+        model, self.path_ = getattr(self, how)(
+            rows, Y, weight, y, score, stratify=not multilabel
+        )
+        self._keep(model, flat=False)
+        self.classes_, self._multilabel = classes, multilabel
+        return self
+
+    def decision_function(self: Any, X: Any) -> Array:
+        """Return the least-squares predictions of the codes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (k, d)
+
+        Returns
+        -------
+        array of shape (k,) for two classes, else (k, n_classes) or (k, n_labels)
+        """
+        F = self._decision(X)
+        return F[:, 0] if F.shape[1] == 1 and not self._multilabel else F
+
+    def predict(self: Any, X: Any) -> Array:
+        """Return the predicted classes, in blocks of rows within ``memory``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (k, d)
+
+        Returns
+        -------
+        array of shape (k,), or indicator matrix of shape (k, n_labels)
+        """
+        F = self._decision(X)
+        if self._multilabel:
+            return (F > 0).astype(int)
+        if F.shape[1] == 1:
+            return self.classes_[(F[:, 0] > 0).astype(int)]
+        return self.classes_[np.argmax(F, axis=1)]

@@ -1,0 +1,264 @@
+"""Nyström KRLS with the whole (λ, m) path: "less is more" (thesis, section 4.2)."""
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from imparo.estimators.faces import Classifier, Regressor
+from imparo.estimators.inputs import all_or_nothing
+from imparo.estimators.nystrom_base import NystromMachine
+from imparo.persistence import persistent
+
+
+class _Growing(NystromMachine):
+    """The method that both faces have: more centers for a fitted model."""
+
+    @all_or_nothing
+    def grow(self, n_centers: int, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Add centers to a fitted model, without redoing the old ones.
+
+        The first centers, their factor and their statistics are kept; only products with
+        the new columns are computed, and the path is judged anew over the old sizes and
+        the new one. The result is that of a ``fit`` with more centers.
+
+        Parameters
+        ----------
+        n_centers : int
+            How many there shall be in all.
+        X, y, sample_weight
+            The rows that the model was fitted to: a model keeps statistics, not rows.
+
+        Returns
+        -------
+        estimator
+            Itself.
+        """
+        check_is_fitted(self, "intercept_")
+        if self.statistics_ is None:
+            raise ValueError("the model was stripped of its statistics; fit it again to grow")
+        whole = isinstance(n_centers, int | np.integer) and not isinstance(n_centers, bool)
+        if not whole or n_centers < 1:
+            raise ValueError(f"n_centers={n_centers!r} must be a whole number from 1 on")
+        self._wanted = int(n_centers)
+        self._learn(X, y, sample_weight, how="_grow")
+        del self._wanted
+        return self
+
+    def _learn(self, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
+        raise AssertionError  # the face has it, and comes first
+
+
+@persistent
+class NystromRegressor(Regressor, _Growing):
+    """Kernel regression on m centers, λ and m selected in the same ``fit``.
+
+    Minimises (1/n) Σ wᵢ(f(xᵢ) − yᵢ)² + λ‖f‖² over functions Σ αⱼK(x̃ⱼ, ·) of m centers
+    x̃ⱼ (thesis, section 4.2): α = (K_nmᵀK_nm + nλK_mm)⁺K_nmᵀy. Rows are read once, in
+    blocks; the n × m matrix is never stored. From m × m statistics every pair of L
+    penalties and S numbers of centers is then judged, and the best one fitted to all rows.
+
+    *Batch convention*: λ multiplies the *mean* loss, so the ridge is nλ (with weights,
+    λΣw).
+
+    Cost 2nmd + nm² for the pass (2nm² where λ is so small or the centers so close that
+    rows must be whitened one by one), and Lm³/3 for all penalties and sizes. Memory about
+    (10 + V)m² numbers for V folds, whatever n.
+
+    Parameters
+    ----------
+    kernel : str, Kernel or callable, default "gaussian"
+        As for :class:`KernelRegressor`; not "precomputed".
+    sigma : float, "median", "scale", "auto" or array-like, default "median"
+        Width of the kernel: a number; the median distance between 1000 rows; scikit-learn's
+        "scale" on those; or a grid to select from, one pass for each width.
+    penalty : float, array-like, "auto" or "n_centers", default "auto"
+        λ: a number, a grid, or 41 values from the mean of K(x, x) down to 1e-12 of it.
+        "n_centers" is λ = log(m)/m (times the mean of K(x, x)): the number of centers is
+        then the only regularization parameter.
+    n_centers : int, array-like or "auto", default "auto"
+        m: a number, a grid, or √n·log n (at most 2000) and its halves. More than there are
+        rows to choose from are cut to that.
+    centers : str, CenterRule or array-like of shape (m, d), default "uniform"
+        How centers are chosen: "uniform", "leverage" (approximate leverage scores),
+        "recursive" (leverage scores by a sequence of penalties), "pivoted" (randomly
+        pivoted Cholesky), an object of :mod:`imparo.centers`, or the centers themselves.
+        All but "uniform" look at 20,000 rows at most. With a hold-out, centers come from
+        the rows that are fitted.
+    intercept : bool, default False
+        Whether to fit a constant without penalty; turn it on for outputs far from 0.
+    validation : float, int, "gcv", splitter or iterable, default 0.2
+        How to select: a fraction held out, a number of folds, generalized
+        cross-validation, a splitter that needs no groups, or pairs of arrays of rows to fit
+        and to hold out. Folds cost no further pass: their statistics are subtracted.
+    memory : int, str or None, default None
+        Bytes, or "2GB", that the fit may use; half of the machine's if None.
+    dtype : "float32", "float64" or None, default None
+        Type of the kernel matrix; that of X if None. Statistics are float64.
+    random_state : int, RandomState or None, default None
+        For centers, hold-out and folds. The same seed gives the same centers, and the
+        first of them whatever the number.
+    progress : bool or callable, default False
+        Draw a bar, or call ``progress(done, total, description)``.
+
+    Attributes
+    ----------
+    path_ : Path or None
+        Errors over the grids, ``.best``, ``.sizes`` and ``.plot()``; None if nothing was
+        selected.
+    penalty_, n_centers_, sigma_ : float, int, float or None
+        The point in use.
+    kernel_ : Kernel
+        The kernel in use.
+    centers_ : array or sparse matrix of shape (p, d)
+        The centers in use, those dropped left out.
+    center_rows_ : array of shape (n_centers_,) or None
+        The rows that were chosen, in order; None for centers that were given.
+    center_weights_ : array of shape (n_centers_,)
+        1/(N·P(x)) of a center drawn with probability P(x) from N rows; 1 for uniform ones.
+    dropped_centers_ : list of Dropped
+        Centers that add nothing to those before them, with the reason.
+    dual_coef_ : array of shape (p,) or (p, n_outputs)
+        Coefficients of the centers in use.
+    intercept_ : float or array of shape (n_outputs,)
+        0 without ``intercept``.
+    statistics_ : object
+        What :meth:`grow` starts from, about (V + 1)·m² numbers. Set it to None for a smaller
+        file.
+    n_features_in_ : int
+        Number of columns seen in ``fit``.
+    feature_names_in_ : array of shape (d,)
+        Their names, if X had string names.
+
+    See Also
+    --------
+    KernelRegressor : All rows as centers, for up to some ten thousand of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo import NystromRegressor
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-3, 3, size=(2000, 2))
+    >>> y = np.sin(X[:, 0]) * np.cos(X[:, 1])
+    >>> model = NystromRegressor(n_centers=[25, 50, 100], random_state=0).fit(X, y)
+    >>> model.n_centers_, model.path_.errors.shape
+    (100, (41, 3))
+    >>> bool(np.abs(model.predict(X) - y).max() < 0.01)
+    True
+    """
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Select the free parameters and fit to all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, memory map or blocks
+            Rows, shape (n, d). Blocks, where ``y`` is left out, are a function that returns
+            an iterator over pairs (X, y) or triples (X, y, sample_weight), or a list of
+            them; outputs and weights are kept in memory, rows are not.
+        y : array of shape (n,) or (n, n_outputs)
+        sample_weight : array of shape (n,), optional
+            Not negative; only ratios count.
+
+        Returns
+        -------
+        NystromRegressor
+            Itself.
+        """
+        return self._learn(X, y, sample_weight)
+
+
+@persistent
+class NystromClassifier(Classifier, _Growing):
+    """Nyström classification by least squares on class codes, λ and m selected in ``fit``.
+
+    Classes are coded as by :class:`KernelClassifier`. Selection is by the
+    misclassification rate, ties by squared error; by squared error alone with
+    ``validation="gcv"``.
+
+    Parameters
+    ----------
+    kernel, sigma, penalty, n_centers, centers, intercept, validation, memory, dtype, \
+random_state, progress
+        As for :class:`NystromRegressor`. Hold-out and folds are stratified where every
+        class has enough rows.
+    class_weight : dict, "balanced" or None, default None
+        Weights of the classes, multiplied into the sample weights; "balanced" gives all
+        classes the same total.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+        The classes, sorted; column numbers for an indicator matrix.
+    path_, penalty_, n_centers_, sigma_, kernel_, centers_, center_rows_, center_weights_, \
+dropped_centers_, statistics_, n_features_in_, feature_names_in_
+        As for :class:`NystromRegressor`; ``path_.train_errors`` are not counted.
+    dual_coef_, intercept_ : arrays
+        With one output for two classes, else one for each class or label.
+
+    See Also
+    --------
+    NystromRegressor : The same for numbers.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from imparo import NystromClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> model = NystromClassifier(n_centers=300, random_state=0).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.97
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        sigma: Any = "median",
+        penalty: Any = "auto",
+        n_centers: Any = "auto",
+        centers: Any = "uniform",
+        intercept: bool = False,
+        class_weight: Any = None,
+        validation: Any = 0.2,
+        memory: Any = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        progress: Any = False,
+    ) -> None:
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            penalty=penalty,
+            n_centers=n_centers,
+            centers=centers,
+            intercept=intercept,
+            validation=validation,
+            memory=memory,
+            dtype=dtype,
+            random_state=random_state,
+            progress=progress,
+        )
+        self.class_weight = class_weight
+
+    @all_or_nothing
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Select the free parameters and fit to all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame, memory map or blocks
+            As for :class:`NystromRegressor`.
+        y : array of shape (n,), or indicator matrix of shape (n, n_labels)
+            Numbers or strings.
+        sample_weight : array of shape (n,), optional
+            Not negative.
+
+        Returns
+        -------
+        NystromClassifier
+            Itself.
+        """
+        return self._learn(X, y, sample_weight)

@@ -1,0 +1,233 @@
+"""The errors of every (λ, m) of a Nyström map, and the model at one of them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array
+from imparo.estimators.cells import Cells
+from imparo.estimators.passes import (
+    Models,
+    Rows,
+    accumulate,
+    extend,
+    raw_is_accurate,
+    score_models,
+)
+from imparo.estimators.solve import Solved
+from imparo.features import NystromMap
+from imparo.nested import NestedRidge, trusted
+from imparo.persistence import persistent
+from imparo.progress import track
+from imparo.scores import RootMeanSquare, Score, Scores
+from imparo.statistics import Statistics
+
+# GCV is 0/0 where a model interpolates: with less freedom than this it does not judge.
+_LEAST_FREEDOM = 0.1
+
+
+@persistent
+@dataclass(frozen=True)
+class Fitted:
+    """A map and the statistics of its features in every cell: all that a path needs.
+
+    Attributes
+    ----------
+    map : NystromMap
+    statistics : list of Statistics
+    raw : bool
+        Whether they were whitened after the pass instead of row by row.
+    floor : float
+        Their rounding error that is not relative, in norm.
+    """
+
+    map: NystromMap
+    statistics: list[Statistics]
+    raw: bool
+    floor: float
+
+    @classmethod
+    def to(cls, rows: Rows, map: NystromMap, smallest: float, center_weight: float) -> "Fitted":
+        """Return the statistics of a new map: one pass."""
+        raw, error = raw_is_accurate(map, smallest, rows, center_weight)
+        statistics = accumulate(rows, map, raw=raw)
+        return cls(map, statistics, raw, error if raw else 0.0)
+
+    def grown(
+        self, rows: Rows, map: NystromMap, smallest: float, center_weight: float
+    ) -> "Fitted":
+        """Return the statistics of a map grown from this one: one pass for new columns."""
+        raw, error = raw_is_accurate(map, smallest, rows, center_weight)
+        statistics = extend(rows, map, self.statistics, raw=raw)
+        return Fitted(map, statistics, raw, max(self.floor, error if raw else 0.0))
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Penalties and sizes to judge: all pairs of L penalties and S sizes.
+
+    Attributes
+    ----------
+    penalties : array of shape (L, S)
+        The same in every column, unless the penalty depends on the size.
+    sizes : array of shape (S,)
+        Numbers of centers.
+    """
+
+    penalties: Array
+    sizes: Array
+
+
+def judge(
+    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, score: Score, intercept: bool
+) -> Scores:
+    """Return the errors on held-out rows, or GCV's where there is no split, shape (L, S).
+
+    Squared errors come from moments, at no cost in n; where these cancel, and for
+    misclassification rates, the held-out rows are read again.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : Rows
+    cells : Cells
+    grid : Grid
+    score : Score
+    intercept : bool
+
+    Returns
+    -------
+    Scores
+    """
+    sizes = fitted.map.columns(grid.sizes)
+    if len(cells.fitted) == 0:
+        return _gcv(fitted, rows, cells, grid, sizes, intercept)
+    sums = np.zeros((2, 2, *grid.penalties.shape))
+    weights = np.zeros(2)
+    by_moments = isinstance(score, RootMeanSquare)
+    for v in range(len(cells.fitted)):
+        inside, outside = cells.parts(fitted.statistics, v)
+        ridge = ridge_of(fitted, rows, inside, intercept)
+        part = _from_moments(ridge, outside, grid, sizes, rows.progress) if by_moments else None
+        if part is None:
+            by_moments = False  # nor would those of the other splits be reliable
+            held = _residuals(rows, cells.held[v], fitted.map, ridge, grid, sizes, score)
+            squares = isinstance(score, RootMeanSquare)
+            train = (
+                _train_sums(ridge, grid, sizes) if squares else np.full(held[0].shape, np.nan)
+            )
+            part = np.stack([held, np.stack([train, train])])
+        sums += part
+        weights += outside.weight, inside.weight
+    with np.errstate(invalid="ignore"):
+        means = np.where(np.isnan(sums[0]), np.inf, sums[0]) / weights[0]
+        train_means = sums[1, 0] / weights[1]
+    return Scores(score.finish(means[0]), score.finish(train_means), means[1])
+
+
+def ridge_of(fitted: Fitted, rows: Rows, part: Statistics, intercept: bool) -> NestedRidge:
+    """Return the ridge problem of a part of the statistics."""
+    dtype = rows.source.dtype
+    return NestedRidge(part, intercept=intercept, dtype=dtype, floor=fitted.floor)
+
+
+def _from_moments(
+    ridge: NestedRidge, outside: Statistics, grid: Grid, sizes: Array, progress: Any
+) -> Array | None:
+    """Return the sums of squared errors, held-out and training, or None where they cancel."""
+    moments = [ridge.moments(outside), ridge.moments()]
+    sums = np.empty((2, 2, *grid.penalties.shape))
+    n_penalties = len(grid.penalties)
+    for i in track(range(n_penalties), n_penalties, "penalties", progress):
+        (held, bounds), (train, _) = ridge.squared_errors(grid.penalties[i], sizes, moments)
+        if not trusted(held, bounds):
+            return None
+        sums[0, :, i], sums[1, :, i] = held, train
+    return sums
+
+
+def _train_sums(ridge: NestedRidge, grid: Grid, sizes: Array) -> Array:
+    own = ridge.moments()
+    errors = [ridge.squared_errors(row, sizes, [own])[0][0] for row in grid.penalties]
+    return np.stack(errors)
+
+
+def _residuals(
+    rows: Rows, cells: Array, map: NystromMap, ridge: NestedRidge, grid: Grid, sizes: Array,
+    score: Score,
+) -> Array:  # fmt: skip
+    """Return the sums of errors of every model on some cells, from predictions."""
+    n_penalties, n_sizes = grid.penalties.shape
+    n_outputs = rows.Y.shape[1]
+    per_penalty = 8 * n_outputs * (2 * len(map) * n_sizes + int(np.sum(sizes)))
+    chunk = int(np.clip(rows.memory // 8 // max(1, per_penalty), 1, n_penalties))
+    sums = np.zeros((2, n_penalties, n_sizes))
+    for start in range(0, n_penalties, chunk):
+        some = slice(start, start + chunk)
+        models = _models(map, ridge, grid.penalties[some], sizes, rows.source.dtype)
+        sums[:, some] = score_models(rows, cells, map, models, score)
+    return sums
+
+
+def _models(
+    map: NystromMap, ridge: NestedRidge, penalties: Array, sizes: Array, dtype: np.dtype[Any]
+) -> Models:
+    weights = [ridge.solve(row, sizes) for row in penalties]
+    n_outputs = weights[0].shape[2]
+    intercepts = np.empty((len(penalties), len(sizes), n_outputs))
+    coefficients = []
+    for s, size in enumerate(sizes):
+        W = np.stack([w[:size, s] for w in weights], axis=1)
+        for i, w in enumerate(weights):
+            intercepts[i, s] = ridge.intercept(w[:, s])
+        alpha = map.coefficients(W.reshape(size, -1)).astype(dtype)
+        coefficients.append(alpha.reshape(size, len(penalties), n_outputs))
+    return Models(coefficients, intercepts.astype(dtype))
+
+
+def _gcv(
+    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, sizes: Array, intercept: bool
+) -> Scores:
+    total = cells.total(fitted.statistics)
+    ridge = ridge_of(fitted, rows, total, intercept)
+    n_rows = int(np.count_nonzero(rows.cell >= 0))
+    own, shape = ridge.moments(), grid.penalties.shape
+    sums, freedom = np.empty(shape), np.empty(shape)
+    reliable = True
+    for i in track(range(shape[0]), shape[0], "penalties", rows.progress):
+        ((sums[i], bounds),) = ridge.squared_errors(grid.penalties[i], sizes, [own])
+        reliable &= trusted(sums[i], bounds)
+        freedom[i] = 1 - ridge.freedom(grid.penalties[i], sizes) / n_rows
+    if not reliable:
+        everything, score = np.ones(len(cells), bool), RootMeanSquare()
+        sums = _residuals(rows, everything, fitted.map, ridge, grid, sizes, score)[0]
+    means = sums / total.weight
+    with np.errstate(divide="ignore", invalid="ignore"):
+        errors = np.where(freedom > _LEAST_FREEDOM, means / freedom**2, np.inf)
+    return Scores(np.sqrt(errors), np.sqrt(means), errors)
+
+
+def solve(
+    fitted: Fitted, rows: Rows, cells: Cells, penalty: float, size: int, intercept: bool
+) -> Solved:
+    """Return the model of one penalty and number of centers, fitted to all rows.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    rows : Rows
+    cells : Cells
+    penalty : float
+    size : int
+    intercept : bool
+
+    Returns
+    -------
+    Solved
+    """
+    columns = fitted.map.columns(size)
+    ridge = ridge_of(fitted, rows, cells.total(fitted.statistics), intercept)
+    w = ridge.solve(np.array([penalty]), columns)[:, 0]
+    coef = fitted.map.coefficients(w[: columns[0]])
+    return Solved(coef.astype(rows.source.dtype), ridge.intercept(w), primal=False)

@@ -1,0 +1,125 @@
+"""From what the user hands in, arrays or blocks, to a source of rows, outputs and weights."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_array
+from sklearn.utils.validation import _check_y, validate_data
+
+from imparo.data.sources import ArraySource, BlockSource, Source, opener_of
+from imparo.engine import Array
+from imparo.estimators.inputs import check_dtype, check_rows
+
+_FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+
+
+def read_rows(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, **checks: Any
+) -> tuple[Source, Array, Any]:
+    """Return a source of checked rows, the outputs and the weights.
+
+    Parameters
+    ----------
+    estimator : BaseEstimator
+        Its ``dtype`` is used, and its ``n_features_in_`` set.
+    X : array, sparse matrix, data frame, memory map, or blocks
+        Blocks, where ``y`` is left out: a function that returns an iterator over pairs
+        (X, y) or triples (X, y, sample_weight), or an iterable to be read many times.
+    y : array or None
+    sample_weight : array or None
+    **checks
+        ``multi_output`` and ``y_numeric``, as for scikit-learn's ``check_X_y``.
+
+    Returns
+    -------
+    source : Source
+    y : array of shape (n,) or (n, T)
+    sample_weight : array or None
+    """
+    wanted = check_dtype(estimator.dtype)
+    if y is None and _are_blocks(X):
+        if sample_weight is not None:
+            raise ValueError(
+                "weights of rows that come in blocks must come with them, as triples "
+                "(X, y, sample_weight)"
+            )
+        return _scan(estimator, X, wanted, checks)
+    if y is None:
+        raise ValueError(
+            f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
+            "give y, or blocks of pairs (X, y)"
+        )
+    mapped = isinstance(X, np.memmap)
+    # A memory map is checked block by block as it is read, not in a pass of its own.
+    X, y = validate_data(
+        estimator, check_rows(X), y, accept_sparse="csr", dtype="numeric",
+        ensure_all_finite=not mapped, **checks,
+    )  # fmt: skip
+    return ArraySource(X, _type_for(X.dtype, wanted), check=mapped), y, sample_weight
+
+
+def _are_blocks(X: Any) -> bool:
+    if callable(X) or isinstance(X, Iterator):
+        return True
+    if hasattr(X, "shape") or not isinstance(X, Iterable) or isinstance(X, str | bytes):
+        return False
+    if isinstance(X, list | tuple):
+        return len(X) > 0 and isinstance(X[0], tuple)
+    return True
+
+
+def _type_for(given: np.dtype[Any], wanted: Any) -> np.dtype[Any]:
+    if isinstance(wanted, list):
+        return given if given in _FLOATS else np.dtype(np.float64)
+    return wanted
+
+
+def _scan(
+    estimator: Any, blocks: Any, wanted: Any, checks: dict[str, Any]
+) -> tuple[Source, Array, Any]:
+    """Read all blocks once: count rows, keep outputs and weights."""
+    opener = opener_of(blocks)
+    outputs, weights, n, columns, dtype = [], [], 0, None, None
+    for item in opener():
+        X, y, weight = _taken_apart(item)
+        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=0)
+        if columns is None:
+            columns, dtype = X.shape[1], _type_for(X.dtype, wanted)
+        if X.shape[1] != columns:
+            raise ValueError(
+                f"a block has {X.shape[1]} columns and the first had {columns}; every block "
+                "must have the same columns"
+            )
+        y = _check_y(y, **checks) if X.shape[0] else np.asarray(y)
+        if len(y) != X.shape[0]:
+            raise ValueError(f"a block has {X.shape[0]} rows and {len(y)} outputs")
+        if X.shape[0]:
+            outputs.append(y)
+            weights.append(np.ones(len(y)) if weight is None else np.asarray(weight, float))
+        n += X.shape[0]
+    if columns is None or n == 0:
+        raise ValueError("the blocks hold no row; give at least one pair (X, y) with rows")
+    assert dtype is not None
+    estimator.n_features_in_ = columns
+    vars(estimator).pop("feature_names_in_", None)
+    source = BlockSource(lambda: _matrices(opener()), (n, columns), dtype)
+    return source, np.concatenate(outputs), np.concatenate(weights)
+
+
+def _taken_apart(item: Any) -> tuple[Any, Any, Any]:
+    if not isinstance(item, list | tuple) or len(item) not in (2, 3):
+        raise ValueError(
+            f"blocks must be pairs (X, y) or triples (X, y, sample_weight), not {item!r:.60}"
+        )
+    return (*item, None) if len(item) == 2 else tuple(item)
+
+
+def _matrices(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        X = check_array(
+            item[0], accept_sparse="csr", dtype="numeric", ensure_min_samples=0,
+            ensure_all_finite=False,
+        )  # fmt: skip
+        if X.shape[0]:
+            yield X
