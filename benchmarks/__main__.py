@@ -1,10 +1,17 @@
-"""Run every benchmark, or those named: ``python -m benchmarks [exact] [factors] [memory]``."""
+"""Run every benchmark, or those named: ``python -m benchmarks [exact] [nystrom] …``."""
 
 import sys
 
-from benchmarks import exact, factors, memory
+from benchmarks import auto, exact, factors, large, memory, nystrom
 
-BENCHMARKS = {"exact": exact.main, "factors": factors.main, "memory": memory.main}
+BENCHMARKS = {
+    "exact": exact.main,
+    "nystrom": nystrom.main,
+    "large": large.main,
+    "auto": auto.main,
+    "factors": factors.main,
+    "memory": memory.main,
+}
 
 if __name__ == "__main__":
     unknown = set(sys.argv[1:]) - set(BENCHMARKS)

@@ -23,9 +23,10 @@ def _measured(
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()
-        work()
+        result = work()
         seconds.append(time.perf_counter() - start)
-    pipe.send((min(seconds), _peak() - before))
+    peak = _peak()
+    pipe.send((min(seconds), peak - before, result() if callable(result) else None))
 
 
 def measure(
@@ -34,6 +35,16 @@ def measure(
     """Return the best seconds, and the peak bytes beyond those in use before.
 
     ``setup(*arguments)`` prepares the data and returns the function that is measured.
+    """
+    return measure_and_ask(setup, *arguments, repeats=repeats)[:2]
+
+
+def measure_and_ask(
+    setup: Callable[..., Callable[[], Any]], *arguments: Any, repeats: int = 3
+) -> tuple[float, int, Any]:
+    """Return seconds, bytes, and the answer of the function that the work returns.
+
+    The answer, such as a test error, is computed after the clock has stopped.
     """
     context = multiprocessing.get_context("spawn")
     receiver, sender = context.Pipe(duplex=False)

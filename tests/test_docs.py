@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import imparo
+import imparo.centers
+import imparo.features
 import imparo.filters
 import imparo.kernels
 
@@ -29,7 +31,9 @@ def test_the_example_of_the_readme_prints_what_it_says():
 
 def test_every_public_name_is_listed():
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
-    for module in (imparo, imparo.kernels, imparo.filters):
+    for module in (
+        imparo, imparo.kernels, imparo.filters, imparo.centers, imparo.features,
+    ):  # fmt: skip
         for name in set(module.__all__) - {"__version__"}:
             assert re.search(rf"{re.escape(module.__name__)}\.{name}\b", listed), name
 
