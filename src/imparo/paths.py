@@ -121,6 +121,9 @@ class Path:
     def plot(self, ax: Any = None) -> Any:
         """Draw error against the level of regularization, one line for each width.
 
+        A path over penalties and numbers of centers is drawn as a map of both, at the best
+        width.
+
         Parameters
         ----------
         ax : matplotlib Axes, optional
@@ -133,7 +136,38 @@ class Path:
         plt = pyplot()
         if ax is None:
             ax = plt.subplots(figsize=(5.6, 3.9), layout="constrained")[1]
-        name, grid = list(self.axes.items())[-1]
+        if self.sizes is not None and self.penalties is not None:
+            if len(self.sizes) > 1 and len(self.penalties) > 1:
+                return self._plot_map(ax)
+            if len(self.sizes) == 1:
+                return self._plot_lines(plt, ax, "penalty")
+        return self._plot_lines(plt, ax, list(self.axes)[-1])
+
+    def _plot_map(self, ax: Any) -> Any:
+        """Draw the errors over penalties and sizes as colors (thesis, figure 4.4)."""
+        assert self.penalties is not None
+        assert self.sizes is not None
+        errors = self.errors if self.errors.ndim == 2 else self.errors[self.best_index[0]]
+        best = float(np.nanmin(errors))
+        penalties = self.penalties
+        if penalties[-1] == 0:
+            penalties = np.append(penalties[:-1], penalties[-2] / 10)
+        shown = np.clip(errors, best, 4 * best if best > 0 else None)
+        mesh = ax.pcolormesh(self.sizes, penalties, shown, cmap="viridis_r", shading="nearest")
+        ax.figure.colorbar(mesh, ax=ax, label=self.metric, extend="max")
+        i, s = self.best_index[-2:]
+        ax.plot(
+            self.sizes[s], penalties[i], "*", color="crimson", ms=14, mec="white",
+            label=f"chosen: {best:.4g}", clip_on=False,
+        )  # fmt: skip
+        ax.set(xlabel=_LABELS[list(self.axes)[-1]], ylabel=_LABELS["penalty"], yscale="log")
+        if self.sizes[-1] > 8 * self.sizes[0]:
+            ax.set_xscale("log")
+        ax.legend(frameon=True, fontsize="small", loc="upper right")
+        return ax
+
+    def _plot_lines(self, plt: Any, ax: Any, name: str) -> Any:
+        grid = self.axes[name]
         zero_at = None
         if name == "penalty" and grid[-1] == 0:
             # A logarithmic axis has no 0: it is drawn a decade below the rest.
@@ -141,12 +175,13 @@ class Path:
             grid = np.append(grid[:-1], zero_at)
         errors = self.errors.reshape(-1, len(grid))
         train = self.train_errors.reshape(-1, len(grid))
-        column = self.best_index[-1]
-        row = self.best_index[0] if len(self.axes) > 1 else 0
+        column = self.best_index[list(self.axes).index(name)]
+        row = self.best_index[0] if len(errors) > 1 else 0
         for i, color in enumerate(plt.cm.viridis(np.linspace(0.05, 0.85, len(errors)))):
             label = self.method if self.sigmas is None else f"σ = {self.sigmas[i]:.3g}"
             ax.plot(grid, errors[i], color=color, lw=2.2 if i == row else 1.1, label=label)
-        ax.plot(grid, train[row], color="0.55", ls="--", lw=1.2, label="training error")
+        if np.isfinite(train[row]).any():
+            ax.plot(grid, train[row], color="0.55", ls="--", lw=1.2, label="training error")
         best = errors[row, column]
         ax.plot(grid[column], best, "o", color="crimson", ms=8, label="chosen", zorder=5)
         ax.set(xlabel=_LABELS.get(name, name), ylabel=self.metric)

@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imparo.data.sources import Source
 from imparo.engine import Array
+from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
@@ -159,6 +160,12 @@ class NytroMachine(Subsampled):
         self.dropped_centers_ = normal.map.dropped
         self.iterations_ = int(steps[found[i].chosen]) if select else int(steps[0])
         path = as_path([s for s, _ in candidates], found, steps, score, method)
+        if select and isinstance(self.iterations, str) and self.iterations_ == steps[-1]:
+            warn_user(
+                f"{steps[-1]} iterations, the most that were tried, are the best; give "
+                "iterations=... to try more, or filter='nu' or 'cg', which need fewer",
+                SelectionWarning,
+            )
         return self._final(normal, cells, filter, kappa), path
 
     def _checked_filter(self) -> Iterative:
