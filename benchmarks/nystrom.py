@@ -60,7 +60,10 @@ def every_size() -> Callable[[], Any]:
 
 
 def algorithm_1() -> Callable[[], Any]:
-    """Alg. 1 with compiled rotations, every m up to 1000, validation errors included."""
+    """Alg. 1 with compiled rotations, every m up to 1000, validation errors included.
+
+    At a large penalty: with small ones its matrices are singular in floating point.
+    """
     X, y, sigma = cpu_small()
     n = len(y) * 4 // 5
     centers = X[np.random.default_rng(0).permutation(n)[:1000]]
@@ -68,7 +71,7 @@ def algorithm_1() -> Callable[[], Any]:
 
     def work() -> None:
         K, K_held, K_mm = kernel(X[:n], centers), kernel(X[n:], centers), kernel(centers)
-        for t, alpha in enumerate(incremental_nystrom(K, K_mm, y[:n, None], 1e-6), start=1):
+        for t, alpha in enumerate(incremental_nystrom(K, K_mm, y[:n, None], 1e-2), start=1):
             if t % 20 == 0:
                 np.mean((product(K_held[:, :t], alpha)[:, 0] - y[n:]) ** 2)
 
@@ -113,10 +116,12 @@ def grids() -> None:
 
 
 def large_data() -> tuple[np.ndarray, np.ndarray]:
+    """Return rows of 90 correlated columns and a smooth function of what they share."""
     rng = np.random.default_rng(0)
     n, d = LARGE["rows"] + 10_000, LARGE["columns"]
-    X = rng.normal(size=(n, d))
-    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2] + X[:, 3:10].sum(axis=1) / 3
+    Z = rng.normal(size=(n, 10))
+    X = Z @ rng.normal(size=(10, d)) / np.sqrt(10) + 0.3 * rng.normal(size=(n, d))
+    y = np.sin(2 * Z[:, 0]) + Z[:, 1] * Z[:, 2] + Z[:, 3:].sum(axis=1) / 3
     return X, y + 0.1 * rng.normal(size=n)
 
 
@@ -133,7 +138,7 @@ def large(make: Callable[[int], Any]) -> Callable[[], Any]:
     return work
 
 
-SIGMA, PENALTY = 13.0, 1e-6
+SIGMA, PENALTY = 12.0, 1e-7
 
 
 def sklearn_point(n: int) -> Any:

@@ -394,9 +394,9 @@ def test_composed_kernels_compute_on_the_given_engine(rows):
     class Counting(NumpyEngine):
         calls = 0
 
-        def squared_distances(self, X, Z, width=1.0):
+        def squared_distances(self, X, Z, width=1.0, *, negative=False):
             self.calls += 1
-            return super().squared_distances(X, Z, width)
+            return super().squared_distances(X, Z, width, negative=negative)
 
     engine = Counting()
     ((Gaussian(1.0) + Linear()) * Matern(1.5, 1.0))(rows, engine=engine)

@@ -26,8 +26,13 @@ class Engine(Protocol):
     def inner(self, X: Any, Z: Any) -> Array:
         """Return X Zᵀ, shape (n, m); X and Z may be sparse. Cost 2nmd."""
 
-    def squared_distances(self, X: Any, Z: Any, width: float = 1.0) -> Array:
-        """Return ‖x − z‖²/width², shape (n, m), free of cancellation. Cost 2nmd."""
+    def squared_distances(
+        self, X: Any, Z: Any, width: float = 1.0, *, negative: bool = False
+    ) -> Array:
+        """Return ‖x − z‖²/width², shape (n, m), free of cancellation. Cost 2nmd.
+
+        ``negative`` gives it the other sign, at no cost.
+        """
 
     def absolute_distances(self, X: Array, Z: Array, width: float = 1.0) -> Array:
         """Return ‖x − z‖₁/width, shape (n, m). Cost 3nmd, not a matrix product."""

@@ -28,40 +28,46 @@ _NUMBERS_AT_ONCE = 2**22
 Product = Callable[[Array, Array], Array]
 
 
-def squared_distances(X: Any, Z: Any, width: float, product: Product) -> Array:
-    """Return ‖x − z‖²/width² for every pair of rows, shape (n, m)."""
+def squared_distances(
+    X: Any, Z: Any, width: float, product: Product, *, negative: bool = False
+) -> Array:
+    """Return ‖x − z‖²/width², or −‖x − z‖²/width², for every pair of rows, shape (n, m)."""
+    sign = -1.0 if negative else 1.0
     if sparse.issparse(X) or sparse.issparse(Z):
-        return _sparse_squared_distances(sparse.csr_array(X), sparse.csr_array(Z), width)
+        found = _sparse_squared_distances(sparse.csr_array(X), sparse.csr_array(Z), width)
+        return np.negative(found, out=found) if negative else found
     dtype = np.result_type(X, Z, np.float32)
     if X.shape[0] == 0 or Z.shape[0] == 0:
         return np.zeros((X.shape[0], Z.shape[0]), dtype)
-    S = _expanded(X, Z, width, dtype, product)
+    S = _expanded(X, Z, width, dtype, product, sign)
     if S is None and dtype == np.float32:
-        S = _expanded(X, Z, width, np.dtype(np.float64), product)
+        S = _expanded(X, Z, width, np.dtype(np.float64), product, sign)
     if S is None:
         S = cdist(X / np.float64(width), Z / np.float64(width), "sqeuclidean")
+        S *= sign
     return S.astype(dtype, copy=False)
 
 
 def _expanded(
-    X: Array, Z: Array, width: float, dtype: np.dtype[Any], product: Product
+    X: Array, Z: Array, width: float, dtype: np.dtype[Any], product: Product, sign: float
 ) -> Array | None:
-    """Return the distances by one product in ``dtype``, or None where too many cancel."""
+    """Return ± the distances by one product in ``dtype``, or None where too many cancel."""
     center = Z.mean(axis=0, dtype=np.float64)
     right = ((Z - center) / width).astype(dtype, copy=False)
     left = right if X is Z else ((X - center) / width).astype(dtype, copy=False)
     xx, zz = np.einsum("ij,ij->i", left, left), np.einsum("ij,ij->i", right, right)
     # One product instead of three passes over the n × m result:
     # [−2X, ‖x‖², 1] [Z, 1, ‖z‖²]ᵀ.
-    left = np.column_stack([-2 * left, xx, np.ones_like(xx)])
+    left = np.column_stack([-2 * sign * left, sign * xx, np.full_like(xx, sign)])
     right = np.column_stack([right, np.ones_like(zz), zz])
     S = product(left, right.T)
     del left, right
     # A look for the least of every row is cheaper than one at every entry, and most rows
     # have no suspect.
     limits = RECOMPUTE_BELOW[dtype] * (xx + zz.max())
-    rows = np.flatnonzero(limits > S.min(axis=1))
-    close = limits[rows, None] > S[rows]
+    least = S.min(axis=1) if sign > 0 else -S.max(axis=1)
+    rows = np.flatnonzero(limits > least)
+    close = limits[rows, None] > sign * S[rows]
     if np.count_nonzero(close) > max(MANY * S.size, 4 * len(X)):
         return None
     i, j = np.nonzero(close)
@@ -70,7 +76,7 @@ def _expanded(
     for some in _batches(suspects, X.shape[1]):
         i, j = np.divmod(some, S.shape[1])
         D = (X[i].astype(np.float64) - Z[j]) / width
-        flat[some] = np.einsum("ij,ij->i", D, D)
+        flat[some] = sign * np.einsum("ij,ij->i", D, D)
     return S
 
 

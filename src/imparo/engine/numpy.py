@@ -70,9 +70,11 @@ class NumpyEngine:
             return np.ascontiguousarray(S.toarray() if sparse.issparse(S) else S)
         return self.product(X, Z.T)
 
-    def squared_distances(self, X: Any, Z: Any, width: float = 1.0) -> Array:
+    def squared_distances(
+        self, X: Any, Z: Any, width: float = 1.0, *, negative: bool = False
+    ) -> Array:
         """Return ‖x − z‖²/width²; see :mod:`imparo.engine.distances`."""
-        return squared_distances(X, Z, width, self.product)
+        return squared_distances(X, Z, width, self.product, negative=negative)
 
     def absolute_distances(self, X: Array, Z: Array, width: float = 1.0) -> Array:
         """Return ‖x − z‖₁/width."""

@@ -70,10 +70,10 @@ def raw_is_accurate(
 ) -> tuple[bool, float]:
     """Return whether K_nmᵀK_nm may be accumulated and whitened afterwards, and its error.
 
-    That costs half of whitening every row, but rounding errors of εnm in K_nmᵀK_nm become
-    εnm/σ_min(K_mm) in T⁻ᵀK_nmᵀK_nmT⁻¹. They are small against what is solved with,
-    which has no eigenvalue below nλ, nor below w·σ_min(K_mm) where the centers are rows of
-    weight w: a row adds w·k(x)k(x)ᵀ.
+    That costs half of whitening every row, but rounding errors in K_nmᵀK_nm, at most εnm
+    and about εn√m in norm, are divided by σ_min(K_mm) in T⁻ᵀK_nmᵀK_nmT⁻¹. They must be small
+    against what is solved with, which has no eigenvalue below nλ, nor below w·σ_min(K_mm)
+    where the centers are rows of weight w: a row adds w·k(x)k(x)ᵀ.
 
     Parameters
     ----------
@@ -95,9 +95,9 @@ def raw_is_accurate(
     total = float(np.sum(rows.weight, dtype=np.float64))
     scale = float(np.max(np.square(map.factor).sum(axis=0)))  # the largest K(x, x)
     eps = float(np.finfo(rows.source.dtype).eps)
-    error = eps * total * len(map) * scale**2 / least
+    error = eps * total * np.sqrt(len(map)) * scale**2 / least
     solved_with = total * smallest_penalty + center_weight * least
-    return error <= _RAW_ERROR * solved_with, error
+    return bool(error <= _RAW_ERROR * solved_with), float(error)
 
 
 def smallest_eigenvalue(T: Array) -> float:

@@ -49,8 +49,7 @@ class Gaussian(_Stationary):
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
         assert self.sigma is not None
-        S = engine.squared_distances(X, Z, width=self.sigma * np.sqrt(2.0))
-        engine.xp.negative(S, out=S)
+        S = engine.squared_distances(X, Z, width=self.sigma * np.sqrt(2.0), negative=True)
         return engine.xp.exp(S, out=S)
 
 
