@@ -1,6 +1,7 @@
 """AutoRegressor and AutoClassifier within ten seconds, against the default estimators."""
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -92,6 +93,7 @@ def main() -> None:
         auto = auto_classifier if classes else auto_regressor
         plain = measure_and_ask(fit, name, default, repeats=1)[2]
         ours = measure_and_ask(fit, name, auto, repeats=1)[2]
+        print(f"{name}: Auto {ours}, default {plain}", file=sys.stderr)
         rows.append(
             [name, f"{ours['method_']}, m = {ours['m']}", f"{ours['seconds']:.1f}",
              f"{ours['error']:.5g}", f"{plain['seconds']:.1f}", f"{plain['error']:.5g}",

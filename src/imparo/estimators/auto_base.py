@@ -82,6 +82,7 @@ class _Best:
     model: Solved
     path: Path | None
     method: str
+    n_rows: int
     values: dict[str, Any]
 
 
@@ -237,12 +238,16 @@ class _Search:
         return stopped
 
     def _first_widths(self) -> Any:
-        """Return the best width on a few rows, and the first model."""
+        """Return the best width on a few rows, after a first model that takes no time."""
         n = min(len(self._kept), _FIRST_ROWS)
         m = min(_FIRST_CENTERS, max(1, n // 4))
-        sigma = self._owner.sigma if self._kernel.needs_sigma else "median"
-        found = self._nystrom(sigma, [m], n, None, "first look at widths")
-        return None if found is None else found.sigma_
+        automatic = self._searches_widths()
+        sigma = "median" if automatic else self._owner.sigma
+        first = self._nystrom(sigma, [max(1, m // 4)], n // 4, None, "first model")
+        if automatic:
+            found = self._nystrom("auto", [m], n, None, "first look at widths")
+            first = first if found is None else found
+        return None if first is None else first.sigma_
 
     def _grow(self, sigma: Any) -> str:
         """Double the number of centers while that pays; return why it ended."""
@@ -263,7 +268,7 @@ class _Search:
                     m, rows = self._fewer_rows(count, most)
                     if rows <= _FIRST_ROWS:
                         return "the budget did not allow for more rows"
-                elif smaller < 1.25 * machine.n_centers_:
+                elif smaller < 1.25 * machine.statistics_.map.n_given:
                     return self._instead(machine, most, sigma)
                 else:
                     m = smaller
@@ -292,7 +297,7 @@ class _Search:
     def _instead(self, machine: NystromMachine, most: int, sigma: Any) -> str:
         """Try conjugate gradients on more centers, where statistics would take too long."""
         n, d = len(self._kept), self._source.shape[1]
-        m = min(most, 2 * machine.n_centers_)
+        m = min(most, 2 * machine.statistics_.map.n_given)
         steps = 2 * 30 * n * m * (2.0 * d + 60 + 64)
         if _CAUTION * self._rate * steps < self._left():
             nytro = NytroMachine(
@@ -392,15 +397,16 @@ class _Search:
         return _FIRST_CENTERS, 0
 
     def _part(self, n: int) -> tuple[Array, Splits]:
-        """Return n rows, always the same first ones, and the splits among them."""
-        if n >= len(self._kept):
+        """Return about n rows, always the same first ones, and the splits among them."""
+        if n >= len(self._kept) or len(self._splits) > 1:
             return np.arange(len(self._y)), self._splits
-        order = np.random.RandomState(self._seed).permutation(len(self._kept))
-        rows = np.sort(self._kept[order[:n]])
-        place = np.full(len(self._y), -1)
-        place[rows] = np.arange(len(rows))
-        pairs = [(place[a], place[b]) for a, b in self._splits]
-        return rows, [(a[a >= 0], b[b >= 0]) for a, b in pairs]
+        rng = np.random.RandomState(self._seed + 1)
+        ((train, held),) = self._splits
+        n_held = min(len(held), max(n // 5, _FIRST_ROWS))
+        train = rng.permutation(train)[: n - n // 5]
+        held = rng.permutation(held)[:n_held]
+        rows = np.sort(np.concatenate([train, held]))
+        return rows, [(np.searchsorted(rows, np.sort(train)), np.searchsorted(rows, held))]
 
     def _nystrom(
         self, sigma: Any, sizes: list[int], n: int, penalties: Array | None, note: str,
@@ -451,9 +457,11 @@ class _Search:
         values = {name: getattr(machine, name, None) for name in _NAMES}
         if method == "exact":
             values["centers_"], values["n_centers_"] = machine.X_fit_, len(rows)
-        better = self.best is None or error < self.best.error
+        # Errors of fits to fewer rows are judged on fewer, too: they do not compare.
+        best = self.best
+        better = best is None or (len(rows), -error) > (best.n_rows, -best.error)
         if keep and better:
-            self.best = _Best(error, model, path, method, values)
+            self.best = _Best(error, model, path, method, len(rows), values)
             note += ": better"
         sigma, penalty, size = values["sigma_"], values["penalty_"], values["n_centers_"]
         assert size is not None

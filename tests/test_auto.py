@@ -1,0 +1,327 @@
+"""Learning within a budget: the best complete model, whatever happens."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from sklearn.datasets import load_digits
+
+import imparo
+from imparo import AutoClassifier, AutoRegressor, NystromRegressor
+from imparo.estimators import auto_base
+from imparo.kernels import Linear
+
+
+class Clock:
+    """A clock that the trials move: one second for so many operations."""
+
+    def __init__(self, monkeypatch, operations):
+        self.now, self._operations = 0.0, operations
+        monkeypatch.setattr(auto_base.time, "monotonic", lambda: self.now)
+        trial = auto_base._Search._trial
+
+        def timed(search, machine, method, m, rows, note, **settings):
+            # Half of the work before the fit, half after it, as its blocks would tick.
+            cost = search._cost(len(rows), m, 41, len(search._splits)) / self._operations
+            wrapped = machine.progress
+
+            def progress(done, total, what):
+                self.now += cost / 50
+                wrapped(done, total, what)
+
+            machine.progress = progress
+            result = trial(search, machine, method, m, rows, note, **settings)
+            machine.progress = wrapped
+            return result
+
+        monkeypatch.setattr(auto_base._Search, "_trial", timed)
+
+
+@pytest.fixture
+def surface(rng):
+    X = rng.uniform(-3, 3, size=(4000, 2))
+    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.normal(size=4000)
+
+
+def test_the_model_is_its_best_trial(surface):
+    X, y = surface
+    model = AutoRegressor(budget=20, random_state=0).fit(X, y)
+    whole = [t for t in model.record_ if t.n_rows == len(y)]
+    assert min(t.error for t in whole) == model.path_.best["error"]
+    best = min(whole, key=lambda t: t.error)
+    assert (best.n_centers, best.sigma, best.penalty, best.method) == (
+        model.n_centers_, model.sigma_, model.penalty_, model.method_,
+    )  # fmt: skip
+    assert "better" in best.note
+    assert model.score(X, y) > 0.98
+
+
+def test_it_is_the_model_that_its_parameters_say(surface):
+    """The coefficients are Nyström KRLS of the centers, width and penalty reported."""
+    X, y = surface
+    model = AutoRegressor(budget=20, random_state=0, intercept=False).fit(X, y)
+    assert model.method_ == "nystrom"
+    K, K_mm = model.kernel_(X, model.centers_), model.kernel_(model.centers_)
+    G = K.T @ K + len(y) * model.penalty_ * K_mm
+    alpha = np.linalg.lstsq(G, K.T @ y, rcond=1e-15)[0]
+    assert_allclose(model.predict(X), K @ alpha, atol=1e-3)
+
+
+def test_small_data_may_become_exact(rng):
+    X = rng.normal(size=(150, 3))
+    y = X[:, 0] + np.sin(3 * X[:, 1])
+    model = AutoRegressor(budget=20, random_state=0).fit(X, y)
+    assert "exact" in {t.method for t in model.record_}
+    if model.method_ == "exact":
+        assert model.centers_.shape == (150, 3)
+
+
+def test_classes(tmp_path):
+    X, y = load_digits(return_X_y=True)
+    names = np.array(list("abcdefghij"))[y]
+    model = AutoClassifier(budget=10, random_state=0).fit(X[::2], names[::2])
+    assert model.score(X[1::2], names[1::2]) > 0.97
+    imparo.save(model, tmp_path / "model")
+    same = imparo.load(tmp_path / "model")
+    assert (same.predict(X) == model.predict(X)).all()
+    assert [t.error for t in same.record_] == [t.error for t in model.record_]
+
+
+def test_weights_and_several_outputs(surface):
+    X, y = surface
+    X, y = X[:1000], y[:1000]
+    weight = np.where(X[:, 0] > 0, 1.0, 0.0)
+    Y = np.column_stack([y, 100 - y])
+    model = AutoRegressor(budget=10, random_state=0).fit(X, Y, weight)
+    alone = AutoRegressor(budget=10, random_state=0).fit(X[weight > 0], Y[weight > 0])
+    there = X[X[:, 0] > 0]
+    assert model.predict(there).shape == (len(there), 2)
+    # Rows of weight 0 are not learned from: both know as much as the other.
+    assert_allclose(model.predict(there), alone.predict(there), atol=0.3)
+
+
+def test_blocks_and_maps_are_as_good_as_arrays(surface, tmp_path):
+    X, y = surface
+    array = AutoRegressor(budget=30, random_state=0).fit(X, y)
+    blocks = [(X[i : i + 700], y[i : i + 700]) for i in range(0, 4000, 700)]
+    listed = AutoRegressor(budget=30, random_state=0).fit(blocks)
+    stored = np.memmap(tmp_path / "X", float, "w+", shape=X.shape)
+    stored[:] = X
+    mapped = AutoRegressor(budget=30, random_state=0).fit(
+        np.memmap(tmp_path / "X", float, "r", shape=X.shape), y
+    )
+    for other in (listed, mapped):
+        assert_allclose(other.predict(X), array.predict(X), atol=0.05)
+
+
+# Budgets
+
+
+def test_a_larger_budget_comes_further(surface, monkeypatch):
+    X, y = surface
+    found = {}
+    for budget in (1, 10, 1000):
+        with monkeypatch.context() as patch:
+            Clock(patch, operations=2e8)
+            model = AutoRegressor(budget=budget, random_state=0).fit(X, y)
+            found[budget] = model
+    largest = {
+        b: max(t.n_centers * (t.n_rows == 4000) for t in m.record_) for b, m in found.items()
+    }
+    assert largest[1] < largest[10] < largest[1000]
+    assert found[1000].path_.best["error"] <= found[10].path_.best["error"]
+    assert "budget" in found[1].stopped_
+    assert "budget" in found[10].stopped_
+    assert "no longer" in found[1000].stopped_
+
+
+def test_the_budget_is_kept_on_the_clock(surface, monkeypatch):
+    X, y = surface
+    for operations in (1e7, 1e8, 1e9, 1e10):
+        with monkeypatch.context() as patch:
+            clock = Clock(patch, operations)
+            try:
+                AutoRegressor(budget=5, random_state=0).fit(X, y)
+            except ValueError as error:
+                assert "not enough" in str(error)
+            first = auto_base._FIRST_ROWS * 1e4 / operations
+            assert clock.now <= 5 + first
+
+
+def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
+    X, y = surface
+    started = []
+    trial = auto_base._Search._trial
+
+    def late(search, machine, method, m, rows, note, **settings):
+        started.append(m)
+        if len(started) == 4:
+            search._deadline = -np.inf
+        return trial(search, machine, method, m, rows, note, **settings)
+
+    monkeypatch.setattr(auto_base._Search, "_trial", late)
+    model = AutoRegressor(budget=100, random_state=0).fit(X, y)
+    assert model.record_[-1].error == np.inf
+    assert "out of time" in model.record_[-1].note
+    assert "budget" in model.stopped_
+    whole = [t for t in model.record_[:-1] if t.n_rows == len(y)]
+    assert model.path_.best["error"] == min(t.error for t in whole)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_few_rows_where_all_take_too_long(rng, monkeypatch):
+    X = rng.normal(size=(60_000, 2))
+    y = np.sin(X[:, 0])
+    Clock(monkeypatch, operations=2e7)
+    model = AutoRegressor(budget=60, random_state=0).fit(X, y)
+    rows = {t.n_rows for t in model.record_ if np.isfinite(t.error)}
+    assert max(rows) < 60_000
+    assert "rows" in model.stopped_
+    assert model.score(X, y) > 0.9
+
+
+def test_no_more_centers_than_memory_holds(surface):
+    X, y = surface
+    model = AutoRegressor(budget=20, memory=12_000_000, random_state=0).fit(X, y)
+    most = max(t.n_centers for t in model.record_)
+    assert 8 * most**2 * 10 < 12_000_000
+
+
+def test_conjugate_gradients_are_tried_where_statistics_are_too_dear(surface, monkeypatch):
+    X, y = surface
+    monkeypatch.setattr(auto_base._Search, "_largest_affordable", lambda *_: 0)
+    expected = auto_base._Search._expected
+
+    def dear(search, n, m, penalties):
+        return np.inf if m > 300 else expected(search, n, m, penalties)
+
+    monkeypatch.setattr(auto_base._Search, "_expected", dear)
+    model = AutoRegressor(budget=60, random_state=0).fit(X, y)
+    tried = [t for t in model.record_ if t.method == "nytro"]
+    assert len(tried) == 1
+    assert tried[0].penalty is None
+    assert model.stopped_ == "the budget does not allow for more centers"
+
+
+# Interruption
+
+
+def test_an_interruption_returns_the_best_so_far(surface, monkeypatch):
+    X, y = surface
+    trial = auto_base._Search._trial
+    count = []
+
+    def interrupted(search, *arguments, **settings):
+        count.append(1)
+        if len(count) == 4:
+            raise KeyboardInterrupt
+        return trial(search, *arguments, **settings)
+
+    monkeypatch.setattr(auto_base._Search, "_trial", interrupted)
+    model = AutoRegressor(budget=100, random_state=0).fit(X, y)
+    assert model.stopped_ == "interrupted"
+    assert len(model.record_) == 3
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interruption_in_the_middle_of_growing_leaves_the_best_whole(surface, monkeypatch):
+    X, y = surface
+    grow = auto_base.NystromMachine._grow
+
+    def broken(machine, *arguments, **settings):
+        grow(machine, *arguments, **settings)
+        machine.centers_ = machine.centers_[:1]
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auto_base.NystromMachine, "_grow", broken)
+    model = AutoRegressor(budget=100, random_state=0).fit(X, y)
+    assert model.stopped_ == "interrupted"
+    assert len(model.centers_) == len(model.dual_coef_) > 1
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_an_interruption_before_any_model_is_one(surface, monkeypatch):
+    X, y = surface
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(auto_base._Search, "_trial", interrupted)
+    model = AutoRegressor(budget=100)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert not hasattr(model, "intercept_")
+
+
+def test_ctrl_c_in_a_real_process():
+    code = """
+        import numpy as np
+        from imparo import AutoRegressor
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(30_000, 8))
+        y = np.sin(X[:, 0]) + rng.normal(size=30_000)
+        told = []
+        def progress(done, total, what):
+            if what == "growing" and not told:
+                told.append(1)
+                print("now", flush=True)
+        model = AutoRegressor(budget=600, random_state=0, progress=progress).fit(X, y)
+        print(model.stopped_, np.isfinite(model.predict(X[:5])).all())
+    """
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout.readline() == "now\n"
+    process.send_signal(signal.SIGINT)
+    output, _ = process.communicate(timeout=120)
+    assert output == "interrupted True\n"
+
+
+# Parameters
+
+
+@pytest.mark.parametrize("budget", [0, -1, np.nan, np.inf, "10", True, None])
+def test_bad_budgets(surface, budget):
+    X, y = surface
+    model = AutoRegressor(budget=5, random_state=0).fit(X[:200], y[:200])
+    before = model.predict(X)
+    with pytest.raises(ValueError, match="positive number of seconds"):
+        model.set_params(budget=budget).fit(X, y)
+    assert (model.predict(X) == before).all()
+
+
+def test_a_given_width_is_not_searched(surface):
+    X, y = surface
+    model = AutoRegressor(sigma=1.25, budget=5, random_state=0).fit(X, y)
+    assert {t.sigma for t in model.record_} == {1.25}
+    linear = AutoRegressor(Linear(), budget=5, random_state=0, sigma="median").fit(X, y)
+    assert {t.sigma for t in linear.record_} == {None}
+
+
+def test_a_kernel_without_width(surface):
+    X, y = surface
+    y = X[:, 0] - X[:, 1]
+    assert AutoRegressor("linear", budget=5, random_state=0).fit(X, y).score(X, y) > 0.999
+
+
+def test_one_row_is_refused():
+    with pytest.raises(ValueError, match="1 sample"):
+        AutoRegressor().fit([[1.0]], [1.0])
+
+
+def test_two_rows_will_do():
+    model = AutoRegressor(budget=5, random_state=0).fit([[0.0], [1.0]], [0.0, 1.0])
+    assert np.isfinite(model.predict([[0.5]])).all()
+
+
+def test_never_worse_than_the_default(surface):
+    X, y = surface
+    auto = AutoRegressor(budget=30, random_state=0).fit(X[:3000], y[:3000])
+    plain = NystromRegressor(random_state=0).fit(X[:3000], y[:3000])
+    truth = np.sin(2 * X[3000:, 0]) * np.cos(X[3000:, 1])
+    errors = [np.sqrt(np.mean((m.predict(X[3000:]) - truth) ** 2)) for m in (auto, plain)]
+    assert errors[0] <= errors[1] * 1.05
