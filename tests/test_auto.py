@@ -51,7 +51,7 @@ def test_the_model_is_its_best_trial(surface):
     X, y = surface
     model = AutoRegressor(budget=20, random_state=0).fit(X, y)
     whole = [t for t in model.record_ if t.n_rows == len(y)]
-    assert min(t.error for t in whole) == model.path_.best["error"]
+    assert min(t.error for t in whole) == pytest.approx(model.path_.best["error"])
     best = min(whole, key=lambda t: t.error)
     assert (best.n_centers, best.sigma, best.penalty, best.method) == (
         model.n_centers_, model.sigma_, model.penalty_, model.method_,
@@ -124,19 +124,19 @@ def test_blocks_and_maps_are_as_good_as_arrays(surface, tmp_path):
 def test_a_larger_budget_comes_further(surface, monkeypatch):
     X, y = surface
     found = {}
-    for budget in (1, 10, 1000):
+    for budget in (1, 5, 1000):
         with monkeypatch.context() as patch:
-            Clock(patch, operations=2e8)
+            Clock(patch, operations=1e9)
             model = AutoRegressor(budget=budget, random_state=0).fit(X, y)
             found[budget] = model
     largest = {
         b: max(t.n_centers * (t.n_rows == 4000) for t in m.record_) for b, m in found.items()
     }
-    assert largest[1] < largest[10] < largest[1000]
-    assert found[1000].path_.best["error"] <= found[10].path_.best["error"]
+    assert largest[1] < largest[5] < largest[1000]
     assert "budget" in found[1].stopped_
-    assert "budget" in found[10].stopped_
+    assert "budget" in found[5].stopped_
     assert "no longer" in found[1000].stopped_
+    assert found[1000].path_.best["error"] <= found[5].path_.best["error"]
 
 
 def test_the_budget_is_kept_on_the_clock(surface, monkeypatch):
@@ -144,12 +144,10 @@ def test_the_budget_is_kept_on_the_clock(surface, monkeypatch):
     for operations in (1e7, 1e8, 1e9, 1e10):
         with monkeypatch.context() as patch:
             clock = Clock(patch, operations)
-            try:
-                AutoRegressor(budget=5, random_state=0).fit(X, y)
-            except ValueError as error:
-                assert "not enough" in str(error)
-            first = auto_base._FIRST_ROWS * 1e4 / operations
-            assert clock.now <= 5 + first
+            model = AutoRegressor(budget=5, random_state=0).fit(X, y)
+            # The first model is small, and made whatever it takes.
+            first = model.record_[0].seconds
+            assert clock.now <= max(5.0, first) * 1.05
 
 
 def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
@@ -159,7 +157,7 @@ def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
 
     def late(search, machine, method, m, rows, note, **settings):
         started.append(m)
-        if len(started) == 4:
+        if len(started) == 5:
             search._deadline = -np.inf
         return trial(search, machine, method, m, rows, note, **settings)
 
@@ -168,8 +166,8 @@ def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
     assert model.record_[-1].error == np.inf
     assert "out of time" in model.record_[-1].note
     assert "budget" in model.stopped_
-    whole = [t for t in model.record_[:-1] if t.n_rows == len(y)]
-    assert model.path_.best["error"] == min(t.error for t in whole)
+    whole = [t.error for t in model.record_[:-1] if t.n_rows == len(y)]
+    assert model.path_.best["error"] == pytest.approx(min(whole))
     assert np.isfinite(model.predict(X)).all()
 
 

@@ -255,7 +255,7 @@ def test_the_best_iterate_is_taken_and_waited_for():
 
 
 def test_the_last_of_the_automatic_iterations_is_warned_of(surface):
-    X, y = surface
+    X, _ = surface
     with pytest.warns(SelectionWarning, match="500 iterations"):
         NytroRegressor(sigma=SIGMA, n_centers=100, random_state=0).fit(X, np.sin(X[:, 0]))
 

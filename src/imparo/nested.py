@@ -56,7 +56,7 @@ class Moments:
         -------
         errors, bounds : arrays of shape (S,)
         """
-        flat = W.reshape(len(W), -1)
+        flat = W.reshape(len(W), W.shape[1] * W.shape[2])
         linear = np.einsum("pst,pt->st", W, self.b)
         AW = default_engine().product(self.A, flat).reshape(W.shape)
         return self._combined(linear, np.einsum("pst,pst->st", W, AW), np.square(W).sum(axis=0))
@@ -135,6 +135,7 @@ class NestedRidge:
         floor: float = 0.0,
     ) -> None:
         self.total, self._noise, self._floor = statistics.weight, _noise(dtype), floor
+        self._eps = float(np.finfo(dtype).eps)
         self._A, self._b, self._yy = statistics.upper, statistics.b, np.diagonal(statistics.yy)
         self.feature_mean = np.zeros(len(self._b))
         self.output_mean = np.zeros(self._b.shape[1])
@@ -150,7 +151,8 @@ class NestedRidge:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
 
         The ridge is raised where rounding errors of A make it necessary: to 2ε of the
-        largest diagonal entry, and by tens until the matrix can be factored.
+        largest diagonal entry, ε that of the features, and by tens until the matrix can
+        be factored, as far as rounding errors go.
 
         Parameters
         ----------
@@ -168,6 +170,10 @@ class NestedRidge:
         A = self._A[:size, :size]
         ridge = max(self.total * penalty, self.smallest_ridge(size))
         diagonal = np.diag_indices(size)
+        most = 10 * self._floor + _TRUST * self._noise * float(
+            np.sum(np.abs(np.diagonal(A))) + np.sum(np.square(self.feature_mean)) * self.total
+        )
+        R = None
         for _ in range(16):
             work = np.array(A, order="F")
             work[diagonal] += ridge
@@ -175,8 +181,10 @@ class NestedRidge:
                 R = engine.cholesky(work, jitter=False, overwrite=True)
                 break
             except NotPositiveDefiniteError:
+                if not ridge <= most:
+                    break
                 ridge *= 10
-        else:
+        if R is None:
             raise NotPositiveDefiniteError(
                 "the statistics of these features are not positive semidefinite; check the "
                 "kernel and the weights"
@@ -187,8 +195,10 @@ class NestedRidge:
 
     def smallest_ridge(self, size: int) -> float:
         """Return the ridge below which rounding errors decide."""
-        top = float(np.max(np.diagonal(self._A)[:size], initial=0.0))
-        return 2 * float(np.finfo(np.float64).eps) * (top if top > 0 else 1.0)
+        # Before centering, which takes out most of the diagonal but not of its errors.
+        diagonal = np.diagonal(self._A) + self.total * np.square(self.feature_mean)
+        top = float(np.max(diagonal[:size], initial=0.0))
+        return 2 * self._eps * (top if top > 0 else 1.0)
 
     def solve(self, penalties: Array, sizes: Array) -> Array:
         """Return the weights for pairs of penalty and size, padded with zeros.
@@ -208,7 +218,7 @@ class NestedRidge:
             top = int(np.max(sizes))
             R, z = self.factor(penalties[0], top)
             inside = np.arange(top)[:, None] < sizes
-            rhs = (inside[:, :, None] * z[:, None, :]).reshape(top, -1)
+            rhs = (inside[:, :, None] * z[:, None, :]).reshape(top, len(sizes) * n_outputs)
             W[:top] = engine.solve_triangular(R, rhs).reshape(top, len(sizes), n_outputs)
             return W
         for i, (penalty, size) in enumerate(zip(penalties, sizes, strict=True)):

@@ -149,11 +149,7 @@ class BlockSource:
         if n_waiting:
             yield slice(start, start + n_waiting), joined()
             start += n_waiting
-        if start != self._shape[0]:
-            raise ValueError(
-                f"the blocks gave {self._shape[0]:,} rows in the first pass and {start:,} in "
-                "a later one; they must give the same rows every time"
-            )
+        self._check_end(start)
 
     def take(self, positions: Array) -> Any:
         """Return some rows, in the order of ``positions``: one pass."""
@@ -166,9 +162,17 @@ class BlockSource:
             if last > first:
                 found.append(self._converted(given[wanted[first:last] - start], None))
             start = stop
+        self._check_end(start)
         back = np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
         return _stacked(found)[back]
+
+    def _check_end(self, stop: int) -> None:
+        if stop != self._shape[0]:
+            raise ValueError(
+                f"the blocks gave {self._shape[0]:,} rows in the first pass and {stop:,} in a "
+                "later one; they must give the same rows every time"
+            )
 
     def _converted(self, block: Any, start: int | None) -> Any:
         if block.shape[1] != self._shape[1]:
@@ -177,9 +181,10 @@ class BlockSource:
                 "every block must have the same columns"
             )
         if sparse.issparse(block):
-            block = sparse.csr_array(block).astype(self._dtype, copy=False)
+            block = sparse.csr_array(block).astype(self._dtype)
         else:
-            block = np.ascontiguousarray(block, self._dtype)
+            # A copy: who gives the block may fill the same memory with the next one.
+            block = np.array(block, self._dtype, order="C")
         check_finite(block, start)
         return block
 
@@ -232,10 +237,13 @@ def _stacked(parts: list[Any]) -> Any:
 
 
 def _shared_map(X: Any) -> mmap.mmap | None:
-    """Return the mapping behind X if its pages may be given back: not a private one."""
-    base = X
+    """Return the mapping behind X if its pages may be given back: that of a shared file.
+
+    Pages of private and anonymous mappings would be lost.
+    """
+    base, shared = X, False
     while base is not None and not isinstance(base, mmap.mmap):
-        if isinstance(base, np.memmap) and base.mode not in ("r", "r+"):
-            return None
+        if isinstance(base, np.memmap):
+            shared = base.mode in ("r", "r+")
         base = getattr(base, "base", None)
-    return base if hasattr(mmap, "MADV_DONTNEED") else None
+    return base if shared and hasattr(mmap, "MADV_DONTNEED") else None

@@ -1,5 +1,6 @@
 """The model that a budget of seconds and bytes allows: computations tailored to the data."""
 
+from dataclasses import replace
 from typing import Any, Self
 
 from imparo.estimators.auto_base import AutoMachine
@@ -89,6 +90,9 @@ n_features_in_, feature_names_in_
             Itself.
         """
         return self._learn(X, y, sample_weight)
+
+    def _in_units(self, scale: float) -> None:
+        self.record_ = [replace(trial, error=scale * trial.error) for trial in self.record_]
 
 
 @persistent

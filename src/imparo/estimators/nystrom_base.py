@@ -11,7 +11,7 @@ from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
 from imparo.estimators.nystrom_search import Fitted, Grid, judge, solve
-from imparo.estimators.passes import Rows
+from imparo.estimators.passes import Rows, accumulate
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import GCV, Splits, make_splits
 from imparo.estimators.subsampled import Chosen, Subsampled
@@ -20,6 +20,8 @@ from imparo.kernels import Kernel
 from imparo.paths import Path
 from imparo.scores import RootMeanSquare, Score, Scores
 
+# Columns by which the rows of a fitted model are known again.
+_COMPARED = 8
 # Penalties of "auto": each half of the one before.
 _PENALTIES = 41
 
@@ -80,7 +82,7 @@ class NystromMachine(Subsampled):
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
         most = self._most_centers(allowed, cells, rows.memory)
-        sizes = grids.sizes(self.n_centers, len(kept), most)
+        sizes = self._sizes(len(kept), most)
         found: list[Scores] = []
         best: tuple[Fitted, Chosen, int] | None = None
         path: Path | None = None
@@ -124,6 +126,7 @@ class NystromMachine(Subsampled):
         before, old = fitted.map.n_given, self.path_
         wanted = int(grids.sizes(self._wanted, len(kept), most)[-1])
         chosen = self._choose(source, self.kernel_, allowed, wanted, self._seed)
+        _check_same_centers(chosen, fitted.map)
         wanted = len(chosen.weights)
         if wanted <= before:
             raise ValueError(
@@ -221,15 +224,43 @@ def _point(path: Path) -> tuple[int, int]:
 
 
 def _check_same_rows(rows: Rows, fitted: Fitted, cells: Cells) -> None:
-    """Raise unless the rows have the outputs and weights of those that were fitted."""
-    total = cells.total(fitted.statistics)
-    used = rows.cell >= 0
-    w, Y = rows.weight[used].astype(np.float64), rows.Y[used].astype(np.float64)
-    squares = np.einsum("i,ij,ij->j", w, Y, Y)
-    if total.yy.shape[0] != Y.shape[1] or not np.allclose(
-        squares, np.diagonal(total.yy), rtol=1e-3 if rows.Y.dtype == np.float32 else 1e-9
-    ):
+    """Raise unless the rows are those that were fitted, as far as their statistics tell.
+
+    One pass: ΦᵀWY of a few columns depends on every row, its outputs and its weight.
+    """
+    total, old = cells.total(fitted.statistics), fitted.map
+    columns = min(len(old), _COMPARED)
+    if rows.source.shape[1] != old.centers.shape[1]:
         raise ValueError(
-            "the outputs or weights are not those that the model was fitted to; give the same "
-            "rows, or fit a new model"
+            f"the rows have {rows.source.shape[1]} columns and the model was fitted to "
+            f"{old.centers.shape[1]}; give the same rows"
+        )
+    same = total.b.shape[1] == rows.Y.shape[1]
+    if same:
+        few = NystromMap(old.kernel, old.centers[:columns])
+        found = cells.total(accumulate(rows, few, raw=False))
+        rtol = 1e-2 if rows.Y.dtype == np.float32 else 1e-6
+        pairs = (
+            (found.b, total.b[:columns]),
+            (found.feature_sum, total.feature_sum[:columns]),
+            (found.output_sum, total.output_sum),
+            (found.yy, total.yy),
+        )
+        for ours, theirs in pairs:
+            size = max(float(np.abs(theirs).max(initial=0.0)), rtol * total.weight)
+            same &= bool(np.abs(ours - theirs).max(initial=0.0) <= rtol * size)
+    if not same:
+        raise ValueError(
+            "the rows, outputs or weights are not those that the model was fitted to; give "
+            "the same rows, or fit a new model"
+        )
+
+
+def _check_same_centers(chosen: Chosen, map: NystromMap) -> None:
+    """Raise unless the first centers, drawn again, are those of the map."""
+    again = chosen.X[map.positions[map.positions < len(chosen.weights)]]
+    if abs(again - map.centers[: again.shape[0]]).sum() != 0:
+        raise ValueError(
+            "the rows that were centers are no longer the same; give the same rows, or fit a "
+            "new model"
         )

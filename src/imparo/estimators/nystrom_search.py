@@ -181,7 +181,7 @@ def _models(
         W = np.stack([w[:size, s] for w in weights], axis=1)
         for i, w in enumerate(weights):
             intercepts[i, s] = ridge.intercept(w[:, s])
-        alpha = map.coefficients(W.reshape(size, -1)).astype(dtype)
+        alpha = map.coefficients(W.reshape(size, len(penalties) * n_outputs)).astype(dtype)
         coefficients.append(alpha.reshape(size, len(penalties), n_outputs))
     return Models(coefficients, intercepts.astype(dtype))
 

@@ -137,7 +137,7 @@ class NytroMachine(Subsampled):
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
         most = self._most_centers(allowed, cells, rows.memory)
-        size = int(grids.sizes(self.n_centers, len(kept), most)[-1])
+        size = int(self._sizes(len(kept), most)[-1])
         best: tuple[Normal, float, int] | None = None
         found: list[Walk] = []
         for i, (_, candidate) in enumerate(candidates):

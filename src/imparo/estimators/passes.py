@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imparo.data.sources import Source
-from imparo.engine import Array, default_engine, rows_within
+from imparo.engine import Array, default_engine, power_of_two, rows_within
 from imparo.features import NystromMap
 from imparo.progress import track
 from imparo.scores import Score
@@ -94,8 +94,11 @@ def raw_is_accurate(
     least = smallest_eigenvalue(map.factor)
     total = float(np.sum(rows.weight, dtype=np.float64))
     scale = float(np.max(np.square(map.factor).sum(axis=0)))  # the largest K(x, x)
-    eps = float(np.finfo(rows.source.dtype).eps)
-    error = eps * total * np.sqrt(len(map)) * scale**2 / least
+    limits = np.finfo(rows.source.dtype)
+    eps = float(limits.eps)
+    if not (limits.tiny**0.5 / eps < scale < (limits.max / max(1.0, total)) ** 0.5):
+        return False, 0.0  # squares of K would leave the range of the type
+    error = eps * total * np.sqrt(len(map)) * scale * (scale / least)
     solved_with = total * smallest_penalty + center_weight * least
     return bool(error <= _RAW_ERROR * solved_with), float(error)
 
@@ -112,14 +115,15 @@ def smallest_eigenvalue(T: Array) -> float:
     -------
     float
     """
-    engine = default_engine()
+    engine, unit = default_engine(), power_of_two(T)
+    T = T / unit
     v = np.random.RandomState(0).standard_normal((len(T), 1))
     size = 1.0
     for _ in range(10):
         v /= np.linalg.norm(v)
         v = engine.solve_triangular(T, engine.solve_triangular(T, v, transpose=True))
         size = float(np.linalg.norm(v))
-    return 1 / size
+    return unit * (unit / size)
 
 
 def accumulate(rows: Rows, map: NystromMap, *, raw: bool) -> list[Statistics]:
@@ -176,7 +180,8 @@ def extend(
     before, new = map.centers[:p], map.centers[p:]
     sums = _Sums(rows, k, p)
     for X, Y, weight, bounds in rows.blocks(len(map), "growing"):
-        F, G = map.kernel(X, before), map.kernel(X, new)
+        G = map.kernel(X, new)
+        F = map.kernel(X, before) if p else np.empty((len(G), 0), G.dtype)
         if not raw:
             F = engine.whiten(T_oo, F)
             G -= engine.product(F, T_on.astype(F.dtype))
@@ -215,7 +220,7 @@ def _whitened_growth(
 class _Sums:
     """Statistics of every cell, and products with other features, block by block."""
 
-    def __init__(self, rows: Rows, n_features: int, n_before: int = 0) -> None:
+    def __init__(self, rows: Rows, n_features: int, n_before: int | None = None) -> None:
         self._n_outputs, self._n_features = rows.Y.shape[1], n_features
         self._dtype = rows.source.dtype
         self._plain = bool((rows.weight[rows.cell >= 0] == 1).all())
@@ -225,7 +230,9 @@ class _Sums:
             self._totals = [self._empty(np.dtype(np.float64)) for _ in range(rows.n_cells)]
         self._waiting = 0
         self.crosses = [
-            np.zeros((n_before, n_features)) for _ in range(rows.n_cells if n_before else 0)
+            np.zeros((n_before, n_features))
+            for _ in range(rows.n_cells)
+            if n_before is not None
         ]
 
     def _empty(self, dtype: np.dtype[Any]) -> Statistics:
@@ -285,10 +292,13 @@ def score_models(
             some = slice(bounds[c], bounds[c + 1])
             if some.start == some.stop:
                 continue
-            K = map.kernel(X[some], map.centers[: models.largest])
+            K = np.empty((some.stop - some.start, 0))
+            if models.largest:
+                K = map.kernel(X[some], map.centers[: models.largest])
             for s, coef in enumerate(models.coefficients):
-                F = product(K[:, : len(coef)], coef.reshape(len(coef), -1))
-                F = F.reshape(-1, shape[0], shape[2]) + models.intercepts[:, s]
+                flat = coef.reshape(len(coef), shape[0] * shape[2])
+                F = product(K[:, : len(coef)], flat)
+                F = F.reshape(len(K), shape[0], shape[2]) + models.intercepts[:, s]
                 sums[:, :, s] += score(Y[some], F, weight[some])
     return sums
 

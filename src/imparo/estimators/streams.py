@@ -4,12 +4,13 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_y, validate_data
 
 from imparo.data.sources import ArraySource, BlockSource, Source, opener_of
 from imparo.engine import Array
-from imparo.estimators.inputs import check_dtype, check_rows
+from imparo.estimators.inputs import check_dtype, check_numbers, check_rows
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 
@@ -80,23 +81,35 @@ def _scan(
 ) -> tuple[Source, Array, Any]:
     """Read all blocks once: count rows, keep outputs and weights."""
     opener = opener_of(blocks)
-    outputs, weights, n, columns, dtype = [], [], 0, None, None
+    outputs: list[Array] = []
+    weights, n, columns, dtype = [], 0, None, None
     for item in opener():
         X, y, weight = _taken_apart(item)
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_min_samples=0)
+        X = check_array(
+            check_rows(X), accept_sparse="csr", dtype="numeric", ensure_min_samples=0
+        )
         if columns is None:
             columns, dtype = X.shape[1], _type_for(X.dtype, wanted)
+        elif dtype is not None and X.shape[0]:
+            dtype = np.promote_types(dtype, _type_for(X.dtype, wanted))
         if X.shape[1] != columns:
             raise ValueError(
                 f"a block has {X.shape[1]} columns and the first had {columns}; every block "
                 "must have the same columns"
             )
+        y = check_numbers(y) if checks.get("y_numeric") else y
         y = _check_y(y, **checks) if X.shape[0] else np.asarray(y)
-        if len(y) != X.shape[0]:
-            raise ValueError(f"a block has {X.shape[0]} rows and {len(y)} outputs")
+        if y.shape[0] != X.shape[0]:
+            raise ValueError(f"a block has {X.shape[0]} rows and {y.shape[0]} outputs")
         if X.shape[0]:
-            outputs.append(y)
-            weights.append(np.ones(len(y)) if weight is None else np.asarray(weight, float))
+            if outputs and y.shape[1:] != outputs[0].shape[1:]:
+                raise ValueError(
+                    f"a block has outputs of shape {y.shape} and the first of "
+                    f"{outputs[0].shape}; every block must have the same outputs"
+                )
+            # Copies: who gives the block may fill the same memory with the next one.
+            outputs.append(_copied(y))
+            weights.append(np.ones(y.shape[0]) if weight is None else np.array(weight, float))
         n += X.shape[0]
     if columns is None or n == 0:
         raise ValueError("the blocks hold no row; give at least one pair (X, y) with rows")
@@ -107,10 +120,16 @@ def _scan(
     return source, np.concatenate(outputs), np.concatenate(weights)
 
 
+def _copied(y: Any) -> Array:
+    return y.toarray() if sparse.issparse(y) else y.copy()
+
+
 def _taken_apart(item: Any) -> tuple[Any, Any, Any]:
     if not isinstance(item, list | tuple) or len(item) not in (2, 3):
         raise ValueError(
-            f"blocks must be pairs (X, y) or triples (X, y, sample_weight), not {item!r:.60}"
+            "blocks must be pairs (X, y) or triples (X, y, sample_weight), not "
+            f"{type(item).__name__}"
+            + (f" of {len(item)}" if isinstance(item, list | tuple) else "")
         )
     return (*item, None) if len(item) == 2 else tuple(item)
 

@@ -111,6 +111,9 @@ class Subsampled(BaseEstimator):
                     "set; leave sigma out, or give the kernel without its width"
                 )
             return [(getattr(kernel, "sigma", None), kernel)]
+        if not isinstance(self.sigma, str):
+            found = widths(self.sigma, kernel, source)  # which need no rows
+            return [(float(s), kernel.with_sigma(float(s))) for s in found]
         sample = kept
         if len(kept) > _SAMPLE:
             sample = kept[np.random.RandomState(0).choice(len(kept), _SAMPLE, replace=False)]
@@ -138,6 +141,13 @@ class Subsampled(BaseEstimator):
                 )
         return max(1, min(most, room))
 
+    def _sizes(self, n: int, most: int) -> Array:
+        """Return the numbers of centers to judge, for n rows."""
+        automatic = isinstance(self.n_centers, str) and self.n_centers == "auto"
+        if automatic and _are_given(self.centers):
+            return grids.halves(most)
+        return grids.sizes(self.n_centers, n, most)
+
     def _choose(
         self, source: Source, kernel: Kernel, allowed: Array, m: int, seed: int
     ) -> Chosen:
@@ -163,7 +173,7 @@ class Subsampled(BaseEstimator):
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
         F = predict_in_blocks(
-            X, self.kernel_, self.centers_, coef.reshape(len(coef), -1),
+            X, self.kernel_, self.centers_, coef.reshape(len(coef), np.size(self.intercept_)),
             parse_memory(self.memory),
         )  # fmt: skip
         F += np.asarray(self.intercept_, F.dtype)

@@ -153,7 +153,9 @@ class NystromMap:
         # In float64 also for float32 rows: m² of them cost little and T stays exact.
         new = centers.astype(np.float64)
         old = self.centers.astype(np.float64)
-        K, cross = self.kernel(new, new), self.kernel(old, new)
+        K = self.kernel(new, new)
+        # A kernel function may not take blocks of no rows.
+        cross = self.kernel(old, new) if len(self) else np.empty((0, new.shape[0]))
         _check_values(K, self.kernel)
         eps = float(np.finfo(np.result_type(centers.dtype, np.float32)).eps)
         found = extend_factor(self.factor, cross, K, eps)
