@@ -1,6 +1,5 @@
 """Two million rows from disk within a gigabyte: peak memory of the whole process."""
 
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -9,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.common import machine, measure_and_ask, show
+from benchmarks.common import machine, measure_and_ask, peak, show
 from imparo import NystromRegressor
 
 ROWS, COLUMNS = 2_000_000, 50
@@ -34,7 +33,7 @@ def fit(folder: str, settings: dict[str, Any]) -> Callable[[], Any]:
         start = time.perf_counter()
         model = NystromRegressor(**settings, memory="1GB", random_state=0).fit(X, y)
         seconds = time.perf_counter() - start
-        whole = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        whole = peak()
         return lambda: (model.n_centers_, model.path_, seconds, whole)
 
     return work

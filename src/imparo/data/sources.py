@@ -13,6 +13,9 @@ from scipy import sparse
 
 from imparo.engine import Array, row_blocks
 
+# Scattered rows of a memory map that are read before its pages are given back.
+_SCATTERED = 32
+
 #: Opens a new iterator over blocks of rows.
 Opener = Callable[[], Iterator[Any]]
 
@@ -83,7 +86,13 @@ class ArraySource:
         order = np.argsort(positions, kind="stable")
         back = np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
-        rows = self._converted(self._X[np.asarray(positions)[order]], None)
+        wanted = np.asarray(positions)[order]
+        if self._map is None:
+            return self._converted(self._X[wanted], None)[back]
+        # A look at one row maps a good part of the file around it: a few rows at a time.
+        rows = np.empty((len(wanted), self.shape[1]), self._dtype)
+        for some in row_blocks(len(wanted), _SCATTERED):
+            rows[some] = self._converted(self._X[wanted[some]], None)
         return rows[back]
 
     def _converted(self, block: Any, start: int | None) -> Any:
