@@ -197,6 +197,7 @@ def test_conjugate_gradients_are_tried_where_statistics_are_too_dear(surface, mo
         return np.inf if m > 300 else expected(search, n, m, penalties)
 
     monkeypatch.setattr(auto_base._Search, "_expected", dear)
+    monkeypatch.setattr(auto_base, "_STEPS", 0)
     model = AutoRegressor(budget=60, random_state=0).fit(X, y)
     tried = [t for t in model.record_ if t.method == "nytro"]
     assert len(tried) == 1

@@ -30,6 +30,8 @@ _MOST_HELD = 50_000
 _FIRST_ROWS, _FIRST_CENTERS = 2000, 128
 # An error that falls by less than this share, twice, has ceased to fall.
 _WORTH = 2e-3
+# Where it falls by more than this share, the next step is a larger one.
+_MUCH = 0.05
 # Times come out up to so much above what was expected, and this share is kept in hand.
 _CAUTION, _IN_HAND = 1.3, 0.03
 # Around the best penalty so far, this factor each way is searched again.
@@ -37,6 +39,9 @@ _AROUND = 2.0**6
 _PENALTIES = 41
 # Up to so many rows all of them may become centers.
 _EXACT_ROWS = 10_000
+# Products that conjugate gradients take, of both walks together.
+_STEPS = 100
+_TOO_DEAR = "the budget does not allow for more centers"
 _NAMES = ("kernel_", "sigma_", "penalty_", "n_centers_", "centers_")
 
 
@@ -234,6 +239,8 @@ class _Search:
         sigma = self._first_widths()
         stopped = self._grow(sigma)
         self._sharpen()
+        if stopped == _TOO_DEAR:
+            self._instead()
         self._try_all_rows()
         return stopped
 
@@ -250,12 +257,12 @@ class _Search:
         return None if first is None else first.sigma_
 
     def _grow(self, sigma: Any) -> str:
-        """Double the number of centers while that pays; return why it ended."""
+        """Take two or four times as many centers while that pays; return why it ended."""
         n, m = len(self._kept), _FIRST_CENTERS
         n_train = len(self._splits[0][0])
         most = min(n_train, self._most_centers())
         machine: NystromMachine | None = None
-        flat, before = 0, np.inf
+        flat, before, factor = 0, np.inf, 2
         while True:
             m = min(m, most)
             penalties = self._penalties()
@@ -269,9 +276,15 @@ class _Search:
                     if rows <= _FIRST_ROWS:
                         return "the budget did not allow for more rows"
                 elif smaller < 1.25 * machine.statistics_.map.n_given:
-                    return self._instead(machine, most, sigma)
+                    return _TOO_DEAR
                 else:
                     m = smaller
+            elif factor == 4 and machine is not None and m > 4 * _FIRST_CENTERS:
+                # The last step that there is time for is as large as time allows. Speeds
+                # measured on few centers are too low to tell.
+                after = self._left() - self._expected(n, m, count)
+                if self._expected(n, min(2 * m, most), count) > after:
+                    m = max(m, self._largest_affordable(n, count, most))
             moved = self._look_at_widths(sigma, m, rows)
             if machine is not None and moved == sigma and rows == n:
                 found = self._more_centers(machine, m)
@@ -284,6 +297,7 @@ class _Search:
             machine = found if rows == n else None
             error = self.record[-1].error
             flat = flat + 1 if error > before * (1 - _WORTH) else 0
+            factor = 4 if error < before * (1 - _MUCH) else 2
             before = min(before, error)
             if rows < n:
                 return "the budget did not allow for all rows"
@@ -292,22 +306,26 @@ class _Search:
             if m >= most:
                 every = "all rows of a fit are centers"
                 return every if most == n_train else "memory does not hold more centers"
-            m *= 2
+            m *= factor
 
-    def _instead(self, machine: NystromMachine, most: int, sigma: Any) -> str:
+    def _instead(self) -> None:
         """Try conjugate gradients on more centers, where statistics would take too long."""
         n, d = len(self._kept), self._source.shape[1]
-        m = min(most, 2 * machine.statistics_.map.n_given)
-        steps = 2 * 30 * n * m * (2.0 * d + 60 + 64)
-        if _CAUTION * self._rate * steps < self._left():
-            nytro = NytroMachine(
-                self._kernel, sigma=self._width(sigma), filter="cg", iterations="auto",
-                n_centers=m, centers=self._owner.centers, intercept=self._owner.intercept,
-                validation=self._splits, memory=self._memory, random_state=self._seed,
-                progress=self._tick,
-            )  # fmt: skip
-            self._trial(nytro, "nytro", m, np.arange(len(self._y)), "iterations instead")
-        return "the budget does not allow for more centers"
+        if self.best is None or self.best.n_rows < len(self._y):
+            return
+        most = min(len(self._splits[0][0]), self._most_centers())
+        m, sigma = min(most, 2 * self.best.values["n_centers_"]), self.best.values["sigma_"]
+        products = n * m * (2.0 * d + 60 + 64 * self._Y.shape[1])
+        if _CAUTION * self._rate * _STEPS * products > self._left():
+            return
+        nytro = NytroMachine(
+            self._kernel, sigma=self._width(sigma), filter="cg", iterations="auto",
+            n_centers=m, centers=self._owner.centers, intercept=self._owner.intercept,
+            validation=self._splits, memory=self._memory, random_state=self._seed,
+            progress=self._tick,
+        )  # fmt: skip
+        everything = np.arange(len(self._y))
+        self._trial(nytro, "nytro", m, everything, "iterations instead of statistics")
 
     def _look_at_widths(self, sigma: Any, m: int, rows: int) -> Any:
         """Return the width that is best on a part of the rows, if there is time to look."""
