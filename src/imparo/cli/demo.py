@@ -13,7 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 from sklearn.preprocessing import StandardScaler
 
-from imparo import KernelRegressor, __version__
+from imparo import AutoRegressor, KernelRegressor, NystromRegressor, __version__
 from imparo.cli.report import Report
 from imparo.data import Dataset, load_concrete
 from imparo.engine import Array
@@ -22,6 +22,9 @@ from imparo.paths import Path as SelectionPath
 from imparo.paths import pyplot
 
 KERNELS = ("gaussian", "matern32", "laplacian")
+SIZES = (13, 26, 52, 103, 206, 412, 824)
+BUDGET = 5
+SUBSAMPLED, AUTOMATIC = "Nyström", f"Auto, {BUDGET} s"
 UNIT = "MPa"
 
 _CODE = """\
@@ -52,6 +55,8 @@ class Outcome:
     days: Array
     by_age: dict[str, Array]
     n_train: int
+    subsampled: NystromRegressor
+    automatic: AutoRegressor
 
     def path(self, name: str) -> SelectionPath:
         """Return the path of one of the models."""
@@ -73,6 +78,12 @@ class Outcome:
             "chosen": {"kernel": self.chosen, **self.path(self.chosen).best},
             "test_rmse": self.test_errors,
             "seconds": self.seconds,
+            "subsampled": self.subsampled.path_.to_dict(),
+            "automatic": {
+                "method": self.automatic.method_,
+                "stopped": self.automatic.stopped_,
+                "trials": [vars(trial) for trial in self.automatic.record_],
+            },
             "paths": {name: self.path(name).to_dict() for name in self.models},
         }
 
@@ -103,6 +114,18 @@ def run_demo(progress: Any) -> Outcome:
         selected[name] = model.path_.best["error"]
     chosen = min(KERNELS, key=selected.__getitem__)
     parts = bias_variance(models[chosen], X, y, X_test, data.y[test])
+    subsampled = NystromRegressor(
+        chosen, sigma=models[chosen].sigma_, n_centers=SIZES, intercept=True, validation=5,
+        random_state=0, progress=progress("fewer centers"),
+    )  # fmt: skip
+    automatic = AutoRegressor(
+        chosen, budget=BUDGET, random_state=0, progress=progress(f"{BUDGET} seconds")
+    )
+    for name, model in ((SUBSAMPLED, subsampled), (AUTOMATIC, automatic)):
+        start = time.perf_counter()
+        model.fit(X, y)
+        seconds[name] = time.perf_counter() - start
+        errors[name] = float(np.sqrt(np.mean((model.predict(X_test) - data.y[test]) ** 2)))
     age = data.feature_names.index("age")
     days = np.geomspace(1, 365, 200)
     mixture = np.tile(np.median(data.X[train], axis=0), (len(days), 1))
@@ -110,7 +133,7 @@ def run_demo(progress: Any) -> Outcome:
     by_age = {n: models[n].predict(scaler.transform(mixture)) for n in ("linear", chosen)}
     return Outcome(
         data, models, seconds, errors, chosen, parts, data.y[test],
-        models[chosen].predict(X_test), days, by_age, n_train,
+        models[chosen].predict(X_test), days, by_age, n_train, subsampled, automatic,
     )  # fmt: skip
 
 
@@ -121,7 +144,7 @@ def write_report(outcome: Outcome, path: Path) -> None:
     plt.rcParams["svg.hashsalt"] = "imparo"
     best, error = outcome.path(outcome.chosen).best, outcome.test_errors
     gain = 1 - error[outcome.chosen] / error["linear"]
-    total = sum(outcome.seconds.values())
+    total = sum(outcome.seconds[name] for name in outcome.models)
     report = Report(
         "How strong will this concrete be?",
         f"imparo learned it from {outcome.n_train} mixtures: it compared {outcome.n_models:,} "
@@ -162,6 +185,27 @@ def write_report(outcome: Outcome, path: Path) -> None:
         "weeks that levels off, which no straight line can follow.",
         _aging(plt, outcome),
     )
+    ax = outcome.subsampled.path_.plot()
+    report.picture(
+        "Less is more",
+        f"The same kernel written in m centers instead of all {outcome.n_train} mixtures: the "
+        "5-fold error over m and the penalty λ. With few centers hardly any penalty is needed: "
+        "their number regularizes, too. One pass over the rows gives all of it.",
+        ax.figure,
+    )
+    report.picture(
+        f"What {BUDGET} seconds allow",
+        f"Every trial of AutoRegressor(budget={BUDGET}), by the time when it was done. It "
+        f"stopped because {_because(outcome.automatic.stopped_)}.",
+        _trials(plt, outcome.automatic),
+    )
+    report.table(
+        "All mixtures, fewer centers, or a budget",
+        "The chosen kernel by three estimators. Errors on the mixtures that none has seen.",
+        ["model", "centers", "λ", "test", "seconds"],
+        _budget_rows(outcome),
+        0,
+    )
     names = list(outcome.models)
     report.table(
         "What was compared",
@@ -197,6 +241,41 @@ def _aging(plt: Any, outcome: Outcome) -> Any:
     return figure
 
 
+def _because(reason: str) -> str:
+    return "it was interrupted" if reason == "interrupted" else reason
+
+
+def _trials(plt: Any, model: AutoRegressor) -> Any:
+    """Draw the error of every finished trial against the time, and the best so far."""
+    figure, ax = plt.subplots(figsize=(5.6, 3.9), layout="constrained")
+    seconds = np.cumsum([trial.seconds for trial in model.record_])
+    errors = np.array([trial.error for trial in model.record_])
+    sizes = np.array([trial.n_centers for trial in model.record_])
+    dots = ax.scatter(seconds, errors, c=sizes, cmap="viridis_r", s=34, zorder=3)
+    ax.step(seconds, np.minimum.accumulate(errors), where="post", color="crimson", lw=1.5,
+            label="best so far")  # fmt: skip
+    figure.colorbar(dots, ax=ax, label="centers m")
+    ax.set(xlabel="seconds", ylabel=f"validation error (RMSE, {UNIT})")
+    ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def _budget_rows(outcome: Outcome) -> list[list[str]]:
+    exact = outcome.models[outcome.chosen]
+    rows = [(f"exact, {outcome.chosen}", outcome.n_train, exact.penalty_, outcome.chosen)]
+    for name, model in (
+        (SUBSAMPLED, outcome.subsampled),
+        (AUTOMATIC, outcome.automatic),
+    ):
+        shown = name if name == SUBSAMPLED else f"{name} ({model.method_})"
+        rows.append((shown, model.n_centers_, model.penalty_, name))
+    return [
+        [shown, str(m), f"{penalty:.2g}", f"{outcome.test_errors[name]:.2f}",
+         f"{outcome.seconds[name]:.2f}"]
+        for shown, m, penalty, name in rows
+    ]  # fmt: skip
+
+
 def _row(outcome: Outcome, name: str) -> list[str]:
     best = outcome.path(name).best
     width = f"{best['sigma']:.3g}" if "sigma" in best else "–"
@@ -230,6 +309,13 @@ def _print(console: Console, outcome: Outcome, path: Path) -> None:
         f"Test error {error[outcome.chosen]:.2f} {UNIT}; the linear baseline has "
         f"{error['linear']:.2f} {UNIT}."
     )
+    subsampled, automatic = outcome.subsampled, outcome.automatic
+    console.print(
+        f"With {subsampled.n_centers_} of {outcome.n_train} mixtures as centers: "
+        f"{error[SUBSAMPLED]:.2f} {UNIT}, in {outcome.seconds[SUBSAMPLED]:.2f} s. "
+        f"AutoRegressor(budget={BUDGET}): {error[AUTOMATIC]:.2f} {UNIT}, "
+        f"{automatic.n_centers_} centers, {outcome.seconds[AUTOMATIC]:.1f} s."
+    )
     console.print(f"Report: {path}", soft_wrap=True)
 
 
@@ -254,7 +340,7 @@ def demo(output: Path, as_json: bool) -> None:
     console = Console(stderr=as_json)
     with Progress(
         TextColumn("{task.description:18}"), BarColumn(), MofNCompleteColumn(),
-        TextColumn("widths"), console=console, transient=not console.is_terminal,
+        console=console, transient=not console.is_terminal,
     ) as bars:  # fmt: skip
 
         def progress(description: str) -> Any:

@@ -259,8 +259,8 @@ class _Search:
     def _grow(self, sigma: Any) -> str:
         """Take two or four times as many centers while that pays; return why it ended."""
         n, m = len(self._kept), _FIRST_CENTERS
-        n_train = len(self._splits[0][0])
-        most = min(n_train, self._most_centers())
+        every = self._possible_centers()
+        most = min(every, self._most_centers())
         machine: NystromMachine | None = None
         flat, before, factor = 0, np.inf, 2
         while True:
@@ -304,8 +304,9 @@ class _Search:
             if flat == 2:
                 return "more centers no longer lower the error"
             if m >= most:
-                every = "all rows of a fit are centers"
-                return every if most == n_train else "memory does not hold more centers"
+                if most == every:
+                    return "all rows of a fit are centers"
+                return "memory does not hold more centers"
             m *= factor
 
     def _instead(self) -> None:
@@ -313,7 +314,7 @@ class _Search:
         n, d = len(self._kept), self._source.shape[1]
         if self.best is None or self.best.n_rows < len(self._y):
             return
-        most = min(len(self._splits[0][0]), self._most_centers())
+        most = min(self._possible_centers(), self._most_centers())
         m, sigma = min(most, 2 * self.best.values["n_centers_"]), self.best.values["sigma_"]
         products = n * m * (2.0 * d + 60 + 64 * self._Y.shape[1])
         if _CAUTION * self._rate * _STEPS * products > self._left():
@@ -342,24 +343,30 @@ class _Search:
         return sigma if found is None else found.sigma_
 
     def _sharpen(self) -> None:
-        """Try nearby widths at the best number of centers, ever closer."""
+        """Try nearby widths at the best number of centers, on and on where that pays."""
         if self.best is None or not self._searches_widths():
             return
-        for factor in (2**0.5, 2**0.5, 2**0.25):
-            sigma, m = self.best.values["sigma_"], self.best.values["n_centers_"]
-            penalties, n = self._penalties(), len(self._kept)
-            count = _PENALTIES if penalties is None else len(penalties)
-            for width in (sigma / factor, sigma * factor):
-                tried = any(
-                    t.sigma is not None and np.isclose(t.sigma, width, rtol=1e-3)
-                    and t.n_rows == n and t.n_centers == m
-                    for t in self.record
-                )  # fmt: skip
-                if self.best.method != "nystrom" or tried:
-                    continue
-                if self._expected(n, m, count) > self._left():
-                    return
-                self._nystrom(width, [m], n, penalties, "sharper width")
+        for factor in (2.0, 2**0.5, 2**0.25):
+            for ratio in (1 / factor, factor):
+                while self._try_width(ratio):
+                    pass
+
+    def _try_width(self, ratio: float) -> bool:
+        """Return whether so many times the best width is better, if there is time to tell."""
+        best, penalties, n = self.best, self._penalties(), len(self._kept)
+        assert best is not None
+        width, m = ratio * best.values["sigma_"], best.values["n_centers_"]
+        count = _PENALTIES if penalties is None else len(penalties)
+        tried = any(
+            t.sigma is not None and np.isclose(t.sigma, width, rtol=1e-3)
+            and (t.n_rows, t.n_centers) == (best.n_rows, m)
+            for t in self.record
+        )  # fmt: skip
+        whole = best.method == "nystrom" and best.n_rows == len(self._y)
+        if tried or not whole or self._expected(n, m, count) > self._left():
+            return False
+        self._nystrom(width, [m], n, penalties, "sharper width")
+        return self.best is not best
 
     def _try_all_rows(self) -> None:
         """Fit exactly, with every row a center, where that is affordable."""
@@ -395,6 +402,10 @@ class _Search:
             return None
         around = self.best.values["penalty_"] * np.geomspace(_AROUND, 1 / _AROUND, 13)
         return np.unique(np.maximum(around, self._lowest))[::-1]
+
+    def _possible_centers(self) -> int:
+        """Return how many rows may be centers: all with folds, else those that are fitted."""
+        return len(self._kept) if len(self._splits) > 1 else len(self._splits[0][0])
 
     def _most_centers(self) -> int:
         return int(np.sqrt(self._memory / (8 * (len(self._splits) + 10))))
