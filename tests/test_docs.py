@@ -29,6 +29,17 @@ def test_the_example_of_the_readme_prints_what_it_says():
     np.testing.assert_allclose(*numbers, rtol=1e-4)
 
 
+def test_the_other_example_of_the_readme_runs():
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    code = re.findall(r"```python\n(.*?)```", readme, re.S)[1]
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 3))
+    code = code.replace("budget=10", "budget=1").replace("4000", "480")
+    code = code.replace("[250, 500, 1000, 2000]", "[25, 50, 100]")
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(code, {"X": X, "y": np.sin(X[:, 0])})
+
+
 def test_every_public_name_is_listed():
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for module in (

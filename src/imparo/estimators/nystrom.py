@@ -112,9 +112,9 @@ class NystromRegressor(Regressor, _Growing):
         The kernel in use.
     centers_ : array or sparse matrix of shape (p, d)
         The centers in use, those dropped left out.
-    center_rows_ : array of shape (n_centers_,) or None
+    center_rows_ : array of shape (m,) or None
         The rows that were chosen, in order; None for centers that were given.
-    center_weights_ : array of shape (n_centers_,)
+    center_weights_ : array of shape (m,)
         1/(N·P(x)) of a center drawn with probability P(x) from N rows; 1 for uniform ones.
     dropped_centers_ : list of Dropped
         Centers that add nothing to those before them, with the reason.
