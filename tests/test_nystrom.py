@@ -256,7 +256,7 @@ def test_a_number_of_folds_and_a_fraction(rows, validation, sides):
         sigma=1.0, penalty=penalties, n_centers=sizes, centers=X[:20], validation=validation,
         random_state=0,
     ).fit(X, y, w)  # fmt: skip
-    cells = model._cells
+    cells = model.statistics_.cells
     splits = [
         tuple(np.flatnonzero(np.isin(cells.of_row, np.flatnonzero(use[v]))) for use in
               (cells.fitted, cells.held)) for v in range(len(cells.fitted))

@@ -123,8 +123,8 @@ class NystromRegressor(Regressor, _Growing):
     intercept_ : float or array of shape (n_outputs,)
         0 without ``intercept``.
     statistics_ : object
-        What :meth:`grow` starts from, about (V + 1)·m² numbers. Set it to None for a smaller
-        file.
+        What :meth:`grow` starts from: about (V + 1)·m² numbers, and the part that each row
+        had. Set it to None for a smaller file.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)

@@ -1,5 +1,6 @@
 """What the Nyström regressor and classifier share: from parameters to a fitted model."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -103,7 +104,7 @@ class NystromMachine(Subsampled):
         assert best is not None
         fitted, chosen, i = best
         self.sigma_, self.kernel_ = candidates[i]
-        self._cells, self._seed = cells, seed
+        fitted = replace(fitted, cells=cells, seed=seed)
         return self._chosen_model(fitted, chosen, rows, grid, path), path
 
     def _grow(
@@ -117,7 +118,7 @@ class NystromMachine(Subsampled):
         stratify: bool = False,
     ) -> tuple[Solved, Path | None]:
         """Add centers to a fitted model, up to ``self._wanted`` in all."""
-        fitted, cells = self.statistics_, self._cells
+        fitted, cells, seed = self.statistics_, self.statistics_.cells, self.statistics_.seed
         kept, weight = used_rows(weight, Y.dtype)
         rows = self._as_rows(source, Y, weight, cells)
         _check_same_rows(rows, fitted, cells)
@@ -125,7 +126,7 @@ class NystromMachine(Subsampled):
         most = self._most_centers(allowed, cells, rows.memory)
         before, old = fitted.map.n_given, self.path_
         wanted = int(grids.sizes(self._wanted, len(kept), most)[-1])
-        chosen = self._choose(source, self.kernel_, allowed, wanted, self._seed)
+        chosen = self._choose(source, self.kernel_, allowed, wanted, seed)
         _check_same_centers(chosen, fitted.map)
         wanted = len(chosen.weights)
         if wanted <= before:
@@ -141,6 +142,7 @@ class NystromMachine(Subsampled):
         map = fitted.map.grow(chosen.X[before:])
         smallest, splits = float(grid.penalties.min()), list(cells.fitted)
         fitted = fitted.grown(rows, map, smallest, _center_weight(chosen, rows, splits))
+        fitted = replace(fitted, cells=cells, seed=seed)
         path = None
         if old is not None:
             scores = judge(fitted, rows, cells, grid, score, self.intercept)
@@ -158,8 +160,10 @@ class NystromMachine(Subsampled):
         self.center_rows_, self.center_weights_ = used.rows, used.weights
         self.dropped_centers_ = [d for d in fitted.map.dropped if d.center < self.n_centers_]
         self.statistics_ = fitted
-        cells, intercept = self._cells, bool(self.intercept)
-        return solve(fitted, rows, cells, self.penalty_, self.n_centers_, intercept)
+        assert fitted.cells is not None
+        return solve(
+            fitted, rows, fitted.cells, self.penalty_, self.n_centers_, bool(self.intercept)
+        )
 
     def _is_single(self, n_candidates: int) -> bool:
         """Return whether there is nothing to select."""

@@ -40,12 +40,18 @@ class Fitted:
         Whether they were whitened after the pass instead of row by row.
     floor : float
         Their rounding error that is not relative, in norm.
+    cells : Cells or None
+        Which row is in which cell, and
+    seed : int
+        what the centers were drawn with: to grow on.
     """
 
     map: NystromMap
     statistics: list[Statistics]
     raw: bool
     floor: float
+    cells: Cells | None = None
+    seed: int = 0
 
     @classmethod
     def to(cls, rows: Rows, map: NystromMap, smallest: float, center_weight: float) -> "Fitted":
