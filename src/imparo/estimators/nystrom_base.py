@@ -119,6 +119,7 @@ class NystromMachine(Subsampled):
     ) -> tuple[Solved, Path | None]:
         """Add centers to a fitted model, up to ``self._wanted`` in all."""
         fitted, cells, seed = self.statistics_, self.statistics_.cells, self.statistics_.seed
+        assert cells is not None
         kept, weight = used_rows(weight, Y.dtype)
         rows = self._as_rows(source, Y, weight, cells)
         _check_same_rows(rows, fitted, cells)
