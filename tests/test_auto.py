@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 import imparo
 from imparo import AutoClassifier, AutoRegressor, NystromRegressor
-from imparo.estimators import auto_base
+from imparo.estimators import auto_search
 from imparo.kernels import Linear
 
 
@@ -21,8 +21,8 @@ class Clock:
 
     def __init__(self, monkeypatch, operations):
         self.now, self._operations = 0.0, operations
-        monkeypatch.setattr(auto_base.time, "monotonic", lambda: self.now)
-        trial = auto_base._Search._trial
+        monkeypatch.setattr(auto_search.time, "monotonic", lambda: self.now)
+        trial = auto_search.Search._trial
 
         def timed(search, machine, method, m, rows, note, **settings):
             # Half of the work before the fit, half after it, as its blocks would tick.
@@ -38,7 +38,7 @@ class Clock:
             machine.progress = wrapped
             return result
 
-        monkeypatch.setattr(auto_base._Search, "_trial", timed)
+        monkeypatch.setattr(auto_search.Search, "_trial", timed)
 
 
 @pytest.fixture
@@ -60,9 +60,10 @@ def test_the_model_is_its_best_trial(surface):
     assert model.score(X, y) > 0.98
 
 
-def test_it_is_the_model_that_its_parameters_say(surface):
+def test_it_is_the_model_that_its_parameters_say(surface, monkeypatch):
     """The coefficients are Nyström KRLS of the centers, width and penalty reported."""
     X, y = surface
+    monkeypatch.setattr(auto_search, "_EXACT_ROWS", 0)
     model = AutoRegressor(budget=20, random_state=0, intercept=False).fit(X, y)
     assert model.method_ == "nystrom"
     K, K_mm = model.kernel_(X, model.centers_), model.kernel_(model.centers_)
@@ -152,7 +153,7 @@ def test_the_budget_is_kept_on_the_clock(surface, monkeypatch):
 def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
     X, y = surface
     started = []
-    trial = auto_base._Search._trial
+    trial = auto_search.Search._trial
 
     def late(search, machine, method, m, rows, note, **settings):
         started.append(m)
@@ -160,7 +161,7 @@ def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
             search._deadline = -np.inf
         return trial(search, machine, method, m, rows, note, **settings)
 
-    monkeypatch.setattr(auto_base._Search, "_trial", late)
+    monkeypatch.setattr(auto_search.Search, "_trial", late)
     model = AutoRegressor(budget=100, random_state=0).fit(X, y)
     assert model.record_[-1].error == np.inf
     assert "out of time" in model.record_[-1].note
@@ -190,14 +191,14 @@ def test_no_more_centers_than_memory_holds(surface):
 
 def test_conjugate_gradients_are_tried_where_statistics_are_too_dear(surface, monkeypatch):
     X, y = surface
-    monkeypatch.setattr(auto_base._Search, "_largest_affordable", lambda *_: 0)
-    expected = auto_base._Search._expected
+    monkeypatch.setattr(auto_search.Search, "_largest_affordable", lambda *_: 0)
+    expected = auto_search.Search._expected
 
     def dear(search, n, m, penalties):
         return np.inf if m > 300 else expected(search, n, m, penalties)
 
-    monkeypatch.setattr(auto_base._Search, "_expected", dear)
-    monkeypatch.setattr(auto_base, "_STEPS", 0)
+    monkeypatch.setattr(auto_search.Search, "_expected", dear)
+    monkeypatch.setattr(auto_search, "_STEPS", 0)
     model = AutoRegressor(budget=60, random_state=0).fit(X, y)
     tried = [t for t in model.record_ if t.method == "nytro"]
     assert len(tried) == 1
@@ -210,7 +211,7 @@ def test_conjugate_gradients_are_tried_where_statistics_are_too_dear(surface, mo
 
 def test_an_interruption_returns_the_best_so_far(surface, monkeypatch):
     X, y = surface
-    trial = auto_base._Search._trial
+    trial = auto_search.Search._trial
     count = []
 
     def interrupted(search, *arguments, **settings):
@@ -219,7 +220,7 @@ def test_an_interruption_returns_the_best_so_far(surface, monkeypatch):
             raise KeyboardInterrupt
         return trial(search, *arguments, **settings)
 
-    monkeypatch.setattr(auto_base._Search, "_trial", interrupted)
+    monkeypatch.setattr(auto_search.Search, "_trial", interrupted)
     model = AutoRegressor(budget=100, random_state=0).fit(X, y)
     assert model.stopped_ == "interrupted"
     assert len(model.record_) == 3
@@ -228,14 +229,14 @@ def test_an_interruption_returns_the_best_so_far(surface, monkeypatch):
 
 def test_an_interruption_in_the_middle_of_growing_leaves_the_best_whole(surface, monkeypatch):
     X, y = surface
-    grow = auto_base.NystromMachine._grow
+    grow = auto_search.NystromMachine._grow
 
     def broken(machine, *arguments, **settings):
         grow(machine, *arguments, **settings)
         machine.centers_ = machine.centers_[:1]
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(auto_base.NystromMachine, "_grow", broken)
+    monkeypatch.setattr(auto_search.NystromMachine, "_grow", broken)
     model = AutoRegressor(budget=100, random_state=0).fit(X, y)
     assert model.stopped_ == "interrupted"
     assert len(model.centers_) == len(model.dual_coef_) > 1
@@ -248,7 +249,7 @@ def test_an_interruption_before_any_model_is_one(surface, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(auto_base._Search, "_trial", interrupted)
+    monkeypatch.setattr(auto_search.Search, "_trial", interrupted)
     model = AutoRegressor(budget=100)
     with pytest.raises(KeyboardInterrupt):
         model.fit(X, y)
@@ -323,3 +324,80 @@ def test_never_worse_than_the_default(surface):
     truth = np.sin(2 * X[3000:, 0]) * np.cos(X[3000:, 1])
     errors = [np.sqrt(np.mean((m.predict(X[3000:]) - truth) ** 2)) for m in (auto, plain)]
     assert errors[0] <= errors[1] * 1.05
+
+
+# What reviewers found
+
+
+def test_a_grown_model_finds_its_own_penalty(rng):
+    """The penalty of the first few centers must not bind that of many."""
+    X = rng.normal(size=(5000, 6))
+    y = np.sin(X[:, 0]) * X[:, 1] + 0.1 * rng.normal(size=5000)
+    model = AutoRegressor(sigma=4.0, budget=30, random_state=0).fit(X, y)
+    whole = [t for t in model.record_ if t.n_rows == 5000 and t.method == "nystrom"]
+    assert whole[-1].n_centers > 4 * whole[0].n_centers
+    plain = NystromRegressor(
+        sigma=4.0, n_centers=model.n_centers_, intercept=True, random_state=0
+    ).fit(X, y)
+    assert min(t.error for t in whole) < 1.03 * plain.path_.best["error"]
+
+
+@pytest.mark.parametrize("centers", ["pivoted", "given"])
+def test_fewer_centers_than_asked_for_end_the_search(rng, centers):
+    X = np.linspace(0, 1, 3000)[:, None]
+    y = np.sin(6 * X[:, 0])
+    given = X[rng.permutation(3000)[:150]] if centers == "given" else centers
+    model = AutoRegressor(centers=given, budget=10, random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+    assert model.score(X, y) > 0.999
+
+
+def test_a_failing_trial_leaves_the_best_model(surface):
+    X, y = surface
+
+    def kernel(A, B):
+        K = np.exp(-((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2))
+        return K if min(len(A), len(B)) < 200 or len(A) > 1000 else K - 0.5
+
+    model = AutoRegressor(kernel, budget=20, random_state=0).fit(X, y)
+    assert any("not positive definite" in t.note for t in model.record_)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_a_grid_of_widths_is_searched_with_more_centers_too(rng):
+    X = rng.normal(size=(6000, 3))
+    y = np.sin(4 * X[:, 0]) + 0.5 * np.sin(4 * X[:, 1]) + 0.1 * rng.normal(size=6000)
+    grid = [0.3, 0.6, 1.2, 2.5, 5.0, 10.0]
+    model = AutoRegressor(sigma=grid, budget=30, random_state=0).fit(X, y)
+    assert model.sigma_ in (0.3, 0.6, 1.2)
+    assert {t.sigma for t in model.record_} - {None} <= set(grid)  # None: out of time
+
+
+def test_more_classes_than_held_out_rows(rng):
+    y = np.arange(3000) % 700
+    X = rng.normal(size=(700, 4))[y] + 0.1 * rng.normal(size=(3000, 4))
+    model = AutoClassifier(budget=3, random_state=0).fit(X, y)
+    assert model.score(X, y) > 0.1
+
+
+def test_a_width_for_a_kernel_without_one_is_refused(surface):
+    with pytest.raises(ValueError, match="has no effect"):
+        AutoRegressor("linear", sigma=3.0).fit(*surface)
+
+
+def test_little_memory(surface):
+    model = AutoRegressor(memory="1MB", budget=5, random_state=0).fit(*surface)
+    assert np.isfinite(model.predict(surface[0])).all()
+
+
+def test_a_trial_is_a_line(surface):
+    model = AutoRegressor(budget=3, random_state=0).fit(surface[0][:500], surface[1][:500])
+    lines = [str(trial) for trial in model.record_]
+    assert all("\n" not in line and len(line) < 140 for line in lines)
+    assert "first model" in lines[0]
+
+
+def test_a_bar_is_drawn(surface, capsys):
+    X, y = surface
+    AutoRegressor(budget=2, random_state=0, progress=True).fit(X[:500], y[:500])
+    assert "best so far" in capsys.readouterr().out

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 import imparo
 from imparo.errors import NotPositiveDefiniteError
 from imparo.features import Dropped, NystromMap
-from imparo.features.independent import extend_factor
+from imparo.features.independent import _CLEAR, extend_factor
 from imparo.kernels import CallableKernel, Gaussian, Laplacian, Linear, Matern, Polynomial
 
 KERNELS = [
@@ -195,7 +195,7 @@ def test_no_center_is_left():
 @pytest.mark.parametrize("times", [0.5, 2.0])
 def test_a_center_is_dropped_where_its_residual_is_in_the_rounding_errors(dtype, times):
     # Two rows at distance δ: 1 − exp(−δ²) ≈ δ² is left of the second, known to ε(1 + 1).
-    limit = 50 * 2 * np.finfo(dtype).eps
+    limit = _CLEAR * 2 * np.finfo(dtype).eps
     centers = np.array([[0.0], [np.sqrt(times * limit)]], dtype)
     map = NystromMap(Gaussian(1.0), centers)
     if times > 1:
@@ -265,7 +265,7 @@ def test_a_wide_kernel_keeps_what_can_be_resolved(rng, sigma):
     assert len(map) >= np.count_nonzero(np.linalg.eigvalsh(K) > 1e-6)
     # No column of the inverse is longer than rounding errors allow.
     lengths = np.linalg.norm(np.linalg.inv(map.factor), axis=0)
-    assert lengths.max() <= 1.01 / np.sqrt(50 * eps)
+    assert lengths.max() <= 1.01 / np.sqrt(_CLEAR * eps)
     # Nothing that is left of a dropped center exceeds what its residual is known to.
     found = extend_factor(np.zeros((0, 0)), K[:0], K, eps)
     assert found.kept.tolist() == map.positions.tolist()

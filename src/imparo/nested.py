@@ -150,7 +150,7 @@ class NestedRidge:
     def factor(self, penalty: float, size: int) -> tuple[Array, Array]:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
 
-        The ridge is raised where rounding errors of A make it necessary: to 2ε of the
+        The ridge is raised where rounding errors of A make it necessary: to 16ε√size of the
         largest diagonal entry, ε that of the features, and by tens until the matrix can
         be factored, as far as rounding errors go.
 
@@ -198,7 +198,7 @@ class NestedRidge:
         # Before centering, which takes out most of the diagonal but not of its errors.
         diagonal = np.diagonal(self._A) + self.total * np.square(self.feature_mean)
         top = float(np.max(diagonal[:size], initial=0.0))
-        return 2 * self._eps * (top if top > 0 else 1.0)
+        return 16 * self._eps * np.sqrt(max(size, 1)) * (top if top > 0 else 1.0)
 
     def solve(self, penalties: Array, sizes: Array) -> Array:
         """Return the weights for pairs of penalty and size, padded with zeros.

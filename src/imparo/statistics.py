@@ -112,7 +112,7 @@ class Statistics:
         # The sums before the square roots, so that weights are not squared back.
         self.feature_sum += engine.product(Phi.T, w[:, None].astype(Phi.dtype))[:, 0]
         self.output_sum += Y.T @ w
-        self.weight += float(np.sum(w))
+        self.weight += float(np.sum(w, dtype=np.float64))
         if weight is not None:
             root = np.sqrt(w)[:, None]
             Phi = Phi.multiply(root).tocsr() if sparse.issparse(Phi) else Phi * root

@@ -253,6 +253,6 @@ def _shared_map(X: Any) -> mmap.mmap | None:
     base, shared = X, False
     while base is not None and not isinstance(base, mmap.mmap):
         if isinstance(base, np.memmap):
-            shared = base.mode in ("r", "r+")
+            shared = base.mode in ("r", "r+", "w+")
         base = getattr(base, "base", None)
     return base if shared and hasattr(mmap, "MADV_DONTNEED") else None

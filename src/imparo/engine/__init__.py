@@ -9,6 +9,7 @@ from imparo.engine.blocks import available_memory, parse_memory, row_blocks, row
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
 from imparo.engine.scaling import power_of_two, resolution
+from imparo.engine.threads import threads_for
 
 __all__ = [
     "Array",
@@ -22,6 +23,7 @@ __all__ = [
     "resolution",
     "row_blocks",
     "rows_within",
+    "threads_for",
 ]
 
 _NUMPY = NumpyEngine()

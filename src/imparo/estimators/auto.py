@@ -28,7 +28,7 @@ class AutoRegressor(Regressor, AutoMachine):
     budget : float, default 60
         Seconds that ``fit`` may take. The trial in hand is given up when they are over.
     sigma : "auto", "median", float or array-like, default "auto"
-        "auto" searches for the width around the median distance.
+        "auto" searches for the width around the median distance; a grid is searched as it is.
     centers : str, CenterRule or array-like, default "uniform"
         As for :class:`NystromRegressor`.
     intercept : bool, default True
@@ -40,7 +40,7 @@ class AutoRegressor(Regressor, AutoMachine):
     random_state : int, RandomState or None, default None
         For hold-out and centers. How far a fit comes depends on the machine all the same.
     progress : bool or callable, default False
-        Call ``progress(done, total, description)``.
+        Draw a bar of the budget, or call ``progress(done, total, description)``.
 
     Attributes
     ----------
@@ -54,7 +54,9 @@ class AutoRegressor(Regressor, AutoMachine):
         Errors over the grids of the trial in use.
     penalty_, n_centers_, sigma_, kernel_, centers_, dual_coef_, intercept_, \
 n_features_in_, feature_names_in_
-        As for :class:`NystromRegressor`.
+        As for :class:`NystromRegressor`; ``penalty_`` is None with "nytro".
+    iterations_ : int or None
+        The number of iterations, with "nytro".
 
     See Also
     --------

@@ -61,7 +61,8 @@ def penalties(penalty: Any, diagonal: Array, count: int = _PENALTIES) -> Array:
     if isinstance(penalty, str):
         if penalty != "auto":
             raise ValueError(
-                f"penalty={penalty!r} is not known; give a number, a grid or 'auto'"
+                f"penalty={penalty!r} is not known; give a number, a grid or 'auto' (or, with "
+                "centers, 'n_centers')"
             )
         top = float(np.mean(diagonal, dtype=np.float64))
         top = top if top > 0 else 1.0

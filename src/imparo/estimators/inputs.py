@@ -81,7 +81,8 @@ def check_numbers(y: Any) -> Any:
     """Return y, or raise if it holds text."""
     if y is not None and _holds_text(y):
         raise ValueError(
-            "y holds text and a regressor needs numbers; use KernelClassifier for classes"
+            "y holds text and a regressor needs numbers; use a classifier for classes, such as "
+            "KernelClassifier"
         )
     return y
 
@@ -115,6 +116,10 @@ def scaled_outputs(
     power of two, which changes none.
     """
     Y = y.reshape(len(y), -1).astype(np.float64)
+    if not np.isfinite(Y).all():
+        raise ValueError(
+            "y contains NaN or None and must hold finite numbers; impute or drop such rows"
+        )
     largest, limits = np.abs(Y).max(initial=0.0), np.finfo(dtype)
     if largest > limits.max / 8 or 0 < largest < limits.tiny * 8:
         raise ValueError(

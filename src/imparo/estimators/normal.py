@@ -23,8 +23,9 @@ _VECTOR, _FUNCTION = 16, 60
 
 
 def cheapest_form(
-    n: int, m: int, d: int, n_outputs: int, steps: int, itemsize: int, memory: int
-) -> str:
+    n: int, m: int, d: int, n_outputs: int, steps: int, itemsize: int, memory: int,
+    n_splits: int = 1,
+) -> str:  # fmt: skip
     """Return the form that takes the fewest operations within ``memory``.
 
     With p = 2nmd operations and nm function values to evaluate K_nm once:
@@ -39,6 +40,8 @@ def cheapest_form(
         Iterations that are expected.
     itemsize, memory : int
         Bytes of a number, and those that may be used.
+    n_splits : int
+        Every split has matrices of its own.
 
     Returns
     -------
@@ -62,7 +65,11 @@ def cheapest_form(
         STORED: evaluate + steps * 4 * n * m * slow,
         RECOMPUTED: steps * (evaluate + 4 * n * m * slow),
     }
-    room = {GRAM: 8 * 10 * m**2, STORED: itemsize * n * m + 8 * 4 * m**2, RECOMPUTED: 0}
+    room = {
+        GRAM: 8 * (8 + 4 * n_splits) * m**2,
+        STORED: itemsize * n * m + 8 * 4 * m**2,
+        RECOMPUTED: 0,
+    }
     possible = [form for form in costs if room[form] <= 0.8 * memory]
     return min(possible, key=costs.__getitem__)
 
@@ -223,5 +230,8 @@ def largest_kernel_value(rows: Rows, map: NystromMap) -> float:
     if np.isfinite(map.kernel.bound):
         return float(map.kernel.bound)
     size = rows.block_size(1)
-    values = (map.kernel.diagonal(X).max() for _, X in rows.source.blocks(size))
-    return float(max(values))
+    largest = 0.0
+    for part, X in rows.source.blocks(size):
+        values = map.kernel.diagonal(X)[rows.cell[part] >= 0]
+        largest = max(largest, float(np.max(values, initial=0.0)))
+    return largest

@@ -82,19 +82,21 @@ class NystromMachine(Subsampled):
         cells = Cells.of(splits, kept, len(y))
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
-        most = self._most_centers(allowed, cells, rows.memory)
+        most = self._most_centers(allowed, cells, rows.memory, len(candidates))
         sizes = self._sizes(len(kept), most)
         found: list[Scores] = []
         best: tuple[Fitted, Chosen, int] | None = None
+        fitted: Fitted | None = None
         path: Path | None = None
         for i, (_, candidate) in enumerate(candidates):
-            chosen = self._choose(source, candidate, allowed, int(sizes[-1]), seed)
+            if i == 0 or self._choice_needs_kernel():
+                chosen = self._choose(source, candidate, allowed, int(sizes[-1]), seed)
             if i == 0:
-                sizes = np.unique(np.minimum(sizes, len(chosen.weights)))
                 grid = self._grid(candidate, chosen, sizes)
+            fitted = None  # not two sets of statistics besides the best
             map = NystromMap(candidate, chosen.X)
             smallest = float(grid.penalties.min())
-            fitted = Fitted.to(rows, map, smallest, _center_weight(chosen, rows, splits))
+            fitted = Fitted.to(rows, map, smallest, _center_weight(chosen, rows, cells))
             if not single:
                 found.append(judge(fitted, rows, cells, grid, score, self.intercept))
                 sigmas = [sigma for sigma, _ in candidates[: i + 1]]
@@ -116,8 +118,12 @@ class NystromMachine(Subsampled):
         score: Score,
         *,
         stratify: bool = False,
+        penalties: Array | None = None,
     ) -> tuple[Solved, Path | None]:
-        """Add centers to a fitted model, up to ``self._wanted`` in all."""
+        """Add centers to a fitted model, up to ``self._wanted`` in all.
+
+        The path is judged at its own penalties, or at others where they are given.
+        """
         fitted, cells, seed = self.statistics_, self.statistics_.cells, self.statistics_.seed
         assert cells is not None
         kept, weight = used_rows(weight, Y.dtype)
@@ -138,11 +144,12 @@ class NystromMachine(Subsampled):
         sizes = [wanted] if old is None else np.unique([*old.sizes, wanted])
         grid = self._grid(self.kernel_, chosen, np.asarray(sizes))
         if old is not None and old.penalties is not None:
-            shape = len(old.penalties), len(grid.sizes)
-            grid = Grid(np.broadcast_to(old.penalties[:, None], shape), grid.sizes)
+            values = old.penalties if penalties is None else penalties
+            shape = len(values), len(grid.sizes)
+            grid = Grid(np.broadcast_to(values[:, None], shape), grid.sizes)
         map = fitted.map.grow(chosen.X[before:])
-        smallest, splits = float(grid.penalties.min()), list(cells.fitted)
-        fitted = fitted.grown(rows, map, smallest, _center_weight(chosen, rows, splits))
+        smallest = float(grid.penalties.min())
+        fitted = fitted.grown(rows, map, smallest, _center_weight(chosen, rows, cells))
         fitted = replace(fitted, cells=cells, seed=seed)
         path = None
         if old is not None:
@@ -154,7 +161,8 @@ class NystromMachine(Subsampled):
         self, fitted: Fitted, chosen: Chosen, rows: Rows, grid: Grid, path: Path | None
     ) -> Solved:
         i, s = (0, 0) if path is None else _point(path)
-        self.penalty_, self.n_centers_ = float(grid.penalties[i, s]), int(grid.sizes[s])
+        self.penalty_ = float(grid.penalties[i, s])
+        self.n_centers_ = min(int(grid.sizes[s]), fitted.map.n_given)
         columns = int(fitted.map.columns(self.n_centers_)[0])
         self.centers_ = fitted.map.centers[:columns]
         used = chosen.first(self.n_centers_)
@@ -206,9 +214,9 @@ class NystromMachine(Subsampled):
         self.intercept_ = model.intercept[0] if flat else model.intercept
 
 
-def _center_weight(chosen: Chosen, rows: Rows, splits: list[Any]) -> float:
+def _center_weight(chosen: Chosen, rows: Rows, cells: Cells) -> float:
     """Return the least weight of a center among the rows of every split, 0 if some lack it."""
-    if chosen.rows is None or len(splits) > 1:
+    if chosen.rows is None or not cells.fitted[:, cells.of_row[chosen.rows]].all():
         return 0.0
     return float(np.min(rows.weight[chosen.rows], initial=1.0))
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array
+from imparo.engine import Array, threads_for
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
     Models,
@@ -107,8 +107,16 @@ def judge(
     Scores
     """
     sizes = fitted.map.columns(grid.sizes)
-    if len(cells.fitted) == 0:
-        return _gcv(fitted, rows, cells, grid, sizes, intercept)
+    with threads_for(len(fitted.map)):
+        if len(cells.fitted) == 0:
+            return _gcv(fitted, rows, cells, grid, sizes, intercept)
+        return _held_out(fitted, rows, cells, grid, sizes, score, intercept)
+
+
+def _held_out(
+    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, sizes: Array, score: Score,
+    intercept: bool,
+) -> Scores:  # fmt: skip
     sums = np.zeros((2, 2, *grid.penalties.shape))
     weights = np.zeros(2)
     by_moments = isinstance(score, RootMeanSquare)

@@ -26,9 +26,10 @@ class NytroRegressor(Regressor, NytroMachine):
     ----------
     kernel, sigma : str, Kernel or callable; float, str or array-like
         As for :class:`NystromRegressor`; one walk for each width of a grid.
-    filter : "landweber", "nu", "cg" or Iterative, default "landweber"
-        Gradient descent; the ν-method, which needs about √t iterations; or conjugate
-        gradients, which need fewer still.
+    filter : "nu", "landweber", "cg" or Iterative, default "nu"
+        The ν-method, which is gradient descent with momentum and needs about √t of its
+        iterations; gradient descent as in the thesis; or conjugate gradients, which need
+        fewer still.
     iterations : int, array-like or "auto", default "auto"
         Numbers of iterations to choose from: all up to 500 for gradient descent, 200 for
         the ν-method and 100 for conjugate gradients, less where the error has ceased to
@@ -39,7 +40,8 @@ class NytroRegressor(Regressor, NytroMachine):
     tolerance : float or None, default None
         None takes the iterate with the least validation error. A number takes the first
         whose error is not below (1 − tolerance) times that of ``window`` iterations
-        before: the thesis' rule, with 0.05 there.
+        before: the thesis' rule, with 0.05 there. ``iterations_`` is then where it stopped,
+        and ``path_.best`` still the least error.
     window : int, default 10
         See ``tolerance``.
     n_centers, centers, intercept, memory, dtype, random_state, progress
@@ -144,7 +146,7 @@ feature_names_in_
         kernel: Any = "gaussian",
         *,
         sigma: Any = "median",
-        filter: Any = "landweber",
+        filter: Any = "nu",
         iterations: Any = "auto",
         step: Any = "spectral",
         tolerance: float | None = None,

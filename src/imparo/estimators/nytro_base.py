@@ -42,7 +42,7 @@ class NytroMachine(Subsampled):
         kernel: Any = "gaussian",
         *,
         sigma: Any = "median",
-        filter: Any = "landweber",
+        filter: Any = "nu",
         iterations: Any = "auto",
         step: Any = "spectral",
         tolerance: float | None = None,
@@ -136,7 +136,7 @@ class NytroMachine(Subsampled):
         cells = Cells.of(splits, kept, len(y))
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
-        most = self._most_centers(allowed, cells, rows.memory)
+        most = self._most_centers(allowed, cells, rows.memory, len(candidates))
         size = int(self._sizes(len(kept), most)[-1])
         best: tuple[Normal, float, int] | None = None
         found: list[Walk] = []
@@ -148,7 +148,7 @@ class NytroMachine(Subsampled):
             if select:
                 walk = self._walk(normal, cells, filter, kappa, steps, stopping, score)
                 found.append(walk)
-                if np.argmin([w.errors[w.chosen] for w in found]) != i:
+                if min(range(i + 1), key=lambda k: found[k].rank) != i:
                     continue
             best = normal, kappa, i
             self.n_centers_ = len(chosen.weights)
@@ -163,7 +163,7 @@ class NytroMachine(Subsampled):
         if select and isinstance(self.iterations, str) and self.iterations_ == steps[-1]:
             warn_user(
                 f"{steps[-1]} iterations, the most that were tried, are the best; give "
-                "iterations=... to try more, or filter='nu' or 'cg', which need fewer",
+                "iterations=... to try more, a larger step, or filter='cg', which needs fewer",
                 SelectionWarning,
             )
         return self._final(normal, cells, filter, kappa), path
@@ -215,7 +215,9 @@ class NytroMachine(Subsampled):
     def _normal(self, rows: Rows, map: NystromMap, steps: int, filter: Iterative) -> Normal:
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
-        form = cheapest_form(n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory)
+        form = cheapest_form(
+            n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory, rows.n_cells
+        )
         scale = float(np.max(np.square(map.factor).sum(axis=0), initial=0.0))
         # t gradient steps regularize as λ = 1/(γt); accelerated ones as 1/(γt²).
         power = 1 if type(filter).__name__ == "Landweber" else 2
@@ -284,9 +286,9 @@ class NytroMachine(Subsampled):
             means = np.where(np.isnan(sums[0]), np.inf, sums[0]) / held
             errors, ties = score.finish(means[0]), means[1]
             train = score.finish(sums[1, 0] / fitted)
-            chosen = stopping.chosen(errors)
+            chosen = stopping.chosen(steps, errors, ties)
         if chosen is None:
-            chosen = stopping.last(errors)
+            chosen = stopping.last(steps, errors, ties)
         if not np.isfinite(errors[chosen]):
             raise ValueError(
                 "no iteration could be judged: every error is infinite or not a number; give a "

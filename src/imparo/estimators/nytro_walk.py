@@ -32,32 +32,42 @@ class Stopping:
     tolerance: float | None
     window: int
 
-    def chosen(self, errors: Array) -> int | None:
+    def chosen(self, steps: Array, errors: Array, ties: Array) -> int | None:
         """Return the position of the iterate to take, or None to go on.
 
         Parameters
         ----------
-        errors : array of shape (t,)
+        steps : array of shape (L,)
+            The numbers of iterations that were judged.
+        errors, ties : arrays of shape (L,)
+            Of equal errors, the one with the smaller of ``ties`` is the better.
 
         Returns
         -------
         int or None
         """
         if self.tolerance is None:
-            best = int(np.argmin(errors))
-            waited = len(errors) - 1 - best
-            return best if waited > max(_PATIENCE, (best + 1) // 2) else None
-        before, now = errors[: -self.window], errors[self.window :]
-        with np.errstate(invalid="ignore"):
-            flat = np.flatnonzero(~(now < (1 - self.tolerance) * before))
-        return int(flat[0]) + self.window if len(flat) else None
+            best = _best(errors, ties)
+            waited = steps[len(errors) - 1] - steps[best]
+            return best if waited > max(_PATIENCE, steps[best] // 2) else None
+        for now in range(len(errors)):
+            # The last that was judged at least a window before.
+            before = int(np.searchsorted(steps, steps[now] - self.window, side="right")) - 1
+            falls = before < 0 or errors[now] < (1 - self.tolerance) * errors[before]
+            if not falls:
+                return now
+        return None
 
-    def last(self, errors: Array) -> int:
+    def last(self, steps: Array, errors: Array, ties: Array) -> int:
         """Return the position to take when no more iterates come."""
-        found = self.chosen(errors)
+        found = self.chosen(steps, errors, ties)
         if found is not None:
             return found
-        return int(np.argmin(errors)) if self.tolerance is None else len(errors) - 1
+        return _best(errors, ties) if self.tolerance is None else len(errors) - 1
+
+
+def _best(errors: Array, ties: Array) -> int:
+    return int(np.lexsort((ties, errors))[0])
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,11 @@ class Walk:
     train_errors: Array
     tie_breaker: Array
     chosen: int
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What walks are compared by: the error of the chosen iterate, and its tie breaker."""
+        return float(self.errors[self.chosen]), float(self.tie_breaker[self.chosen])
 
 
 class Judge:

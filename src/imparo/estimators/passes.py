@@ -149,7 +149,10 @@ def accumulate(rows: Rows, map: NystromMap, *, raw: bool) -> list[Statistics]:
             F = engine.whiten(map.factor, F)
         sums.add(F, Y, weight, bounds)
     found = sums.finished()
-    return [s.whitened(map.factor) for s in found] if raw else found
+    if raw:
+        for i in range(len(found)):  # one by one: all of them twice would be too much
+            found[i] = found[i].whitened(map.factor)
+    return found
 
 
 def extend(
@@ -287,7 +290,7 @@ def score_models(
     """
     product, shape = default_engine().product, models.intercepts.shape
     sums = np.zeros((2, *shape[:2]))
-    for X, Y, weight, bounds in rows.blocks(len(map), "scoring"):
+    for X, Y, weight, bounds in rows.blocks(len(map) + shape[0] * shape[2], "scoring"):
         for c in np.flatnonzero(cells):
             some = slice(bounds[c], bounds[c + 1])
             if some.start == some.stop:

@@ -110,6 +110,11 @@ def _scan(
             # Copies: who gives the block may fill the same memory with the next one.
             outputs.append(_copied(y))
             weights.append(np.ones(y.shape[0]) if weight is None else np.array(weight, float))
+            if weights[-1].shape != (y.shape[0],):
+                raise ValueError(
+                    f"a block has {y.shape[0]} rows and weights of shape {weights[-1].shape}; "
+                    "give one weight for every row"
+                )
         n += X.shape[0]
     if columns is None or n == 0:
         raise ValueError("the blocks hold no row; give at least one pair (X, y) with rows")

@@ -120,7 +120,9 @@ class Subsampled(BaseEstimator):
         found = widths(self.sigma, kernel, source.take(sample))
         return [(float(s), kernel.with_sigma(float(s))) for s in found]
 
-    def _most_centers(self, allowed: Array, cells: Cells, memory: int) -> int:
+    def _most_centers(
+        self, allowed: Array, cells: Cells, memory: int, n_candidates: int = 1
+    ) -> int:
         """Return the largest number of centers that can be chosen and held."""
         if _are_given(self.centers):
             most = (
@@ -129,7 +131,8 @@ class Subsampled(BaseEstimator):
         else:
             most = int(np.count_nonzero(allowed))
             most = min(most, _POOL) if as_rule(self.centers).needs_kernel else most
-        per_center = 8 * (len(cells) + _MATRICES)
+        # With several widths the best statistics so far are kept beside the new ones.
+        per_center = 8 * (min(n_candidates, 2) * len(cells) + _MATRICES)
         room = int(np.sqrt(memory / per_center))
         if room < most and not isinstance(self.n_centers, str):
             asked = int(np.max(grids.sizes(self.n_centers, 1, most)))
@@ -140,6 +143,10 @@ class Subsampled(BaseEstimator):
                     f"{room:,} centers, fewer folds, or raise memory"
                 )
         return max(1, min(most, room))
+
+    def _choice_needs_kernel(self) -> bool:
+        """Return whether other widths have other centers."""
+        return not _are_given(self.centers) and as_rule(self.centers).needs_kernel
 
     def _sizes(self, n: int, most: int) -> Array:
         """Return the numbers of centers to judge, for n rows."""

@@ -10,7 +10,7 @@ from imparo.engine import Array, default_engine
 # Columns that are decided on together.
 _BLOCK = 64
 # A residual counts if it is so many times its own rounding error.
-_CLEAR = 50
+_CLEAR = 8
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def extend_factor(T: Array, cross: Array, K: Array, eps: float) -> Extension:
     The residual K_jj − ‖T⁻ᵀk_j‖² of center j is the squared distance of K(x_j, ·) to the
     span of the kept ones before it. With w = T⁻¹T⁻ᵀk_j, the coefficients of its
     projection, it is known to about ε(1 + ‖w‖²)K_jj, and the center is kept where it is
-    clearly above that: then no column of T⁻¹ is longer than 1/√(50ε), and features K T⁻¹
+    clearly above that: then no column of T⁻¹ is longer than 1/√(8ε), and features K T⁻¹
     are exact to some √ε. The order of the centers is not changed, so the leading block of
     the result belongs to the first centers alone. Cost 2(p + k)³/3 less 2p³/3 for k new
     centers.
