@@ -17,7 +17,7 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.nystrom_search import Fitted, Grid, judge, solve
 from imparo.estimators.passes import (
     Models,
-    Rows,
+    Stream,
     accumulate,
     extend,
     raw_is_accurate,
@@ -164,7 +164,7 @@ def problem(seed=0, n=60, m=9, outputs=2, splits=(), form=np.asarray, dtype=np.f
     pairs = [[np.array([place[r] for r in side if r in place]) for side in s] for s in splits]
     cells = Cells.of(pairs, kept, n)
     source = ArraySource(form(X), np.dtype(dtype))
-    rows = Rows(source, Y, w, cells.of_row, len(cells), 2**30, False)
+    rows = Stream(source, Y, w, cells.of_row, len(cells), 2**30, False)
     kernel = kernel or Laplacian(1.0)
     map = NystromMap(kernel, form(rng.uniform(-3, 3, size=(m, 2)).astype(dtype)))
     return rows, map, cells, X.astype(np.float64)
@@ -266,7 +266,7 @@ def test_single_precision_features_have_double_precision_sums(raw, weighted):
 def test_a_pass_reports_its_progress():
     calls = []
     rows, map, cells, _ = problem()
-    rows = Rows(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 2**30,
+    rows = Stream(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 2**30,
                 lambda *a: calls.append(a))  # fmt: skip
     accumulate(rows, map, raw=False)
     assert calls == [(1, 1, "reading rows")]
@@ -274,7 +274,7 @@ def test_a_pass_reports_its_progress():
 
 def test_a_row_that_does_not_fit_into_memory():
     rows, map, cells, _ = problem()
-    rows = Rows(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 1000, False)
+    rows = Stream(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 1000, False)
     with pytest.raises(MemoryBudgetError, match="one row of features needs"):
         accumulate(rows, map, raw=False)
 
@@ -323,7 +323,7 @@ def test_the_error_of_raw_statistics_is_as_large_as_said():
 def test_kernels_of_any_size_have_a_route(scale):
     rows, _, cells, X = problem(m=2)
     source = ArraySource(X * scale, np.dtype(float))
-    rows = Rows(source, rows.Y, rows.weight, rows.cell, len(cells), 2**30, False)
+    rows = Stream(source, rows.Y, rows.weight, rows.cell, len(cells), 2**30, False)
     map = NystromMap(Linear(), np.array([[1.0, 0.0], [0.5, 1.0]]) * scale)
     raw, _ = raw_is_accurate(map, 1e-3, rows, 0.0)
     found = accumulate(rows, map, raw=raw)[0]
@@ -476,12 +476,14 @@ def test_penalties_may_depend_on_the_size():
 
 def test_misclassification_rates_are_counted_in_few_models_at_a_time():
     rows, map, cells, _ = problem(splits=FOLDS)
-    rows = Rows(rows.source, np.sign(rows.Y), rows.weight, rows.cell, len(cells), 2**30, False)
+    rows = Stream(
+        rows.source, np.sign(rows.Y), rows.weight, rows.cell, len(cells), 2**30, False
+    )
     fitted = Fitted(map, accumulate(rows, map, raw=False), False, 0.0)
     sizes, values = np.array([1, 3, 9]), np.geomspace(1, 1e-6, 8)
     grid = Grid(np.broadcast_to(values[:, None], (8, 3)), sizes)
     large = judge(fitted, rows, cells, grid, Misclassification(True), False)
-    rows = Rows(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 12_000, False)
+    rows = Stream(rows.source, rows.Y, rows.weight, rows.cell, len(cells), 12_000, False)
     small = judge(fitted, rows, cells, grid, Misclassification(True), False)
     assert_allclose(small.errors, large.errors, rtol=1e-12)
     assert np.isnan(large.train_errors).all()

@@ -1528,3 +1528,52 @@ def test_paths_can_be_drawn(rows, make, settings):
     assert len(ax.get_legend().get_texts()) <= 12  # readable
     ax.figure.clear()
     assert path.to_dict()["best"] == path.best
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("sigma", 2.0), ("intercept", True), ("centers", "pivoted"), ("penalty", [0.1, 1.0])],
+)
+def test_grow_refuses_other_parameters_than_those_of_fit(rows, name, value):
+    X, y, _ = rows
+    model = NystromRegressor(
+        sigma=1.0, penalty=np.array([1e-2, 1e-3]), n_centers=10, random_state=0
+    ).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(ValueError, match=f"{name} was changed since fit"):
+        model.set_params(**{name: value}).grow(20, X, y)
+    assert (model.predict(X) == before).all()
+
+
+def test_weights_of_a_block_must_be_its_own(rows):
+    X, y, w = rows
+    blocks = [(X[:50], y[:50], w[:40]), (X[50:], y[50:], w[40:])]
+    with pytest.raises(ValueError, match="one weight for every row"):
+        NystromRegressor(n_centers=10).fit(blocks)
+
+
+def test_missing_outputs_are_refused(rows):
+    X, y, _ = rows
+    missing = y.astype(object)
+    missing[3] = None
+    with pytest.raises(ValueError, match="NaN or None"):
+        NystromRegressor(n_centers=10, penalty=0.1).fit(X, missing)
+
+
+def test_grow_with_weights_in_single_precision(rng):
+    X, w = rng.normal(size=(30_000, 2)).astype("float32"), rng.uniform(0.1, 1, 30_000)
+    y = np.sin(X[:, 0])
+    model = NystromRegressor(n_centers=20, penalty=1e-3, random_state=0).fit(X, y, w)
+    whole = NystromRegressor(n_centers=60, penalty=1e-3, random_state=0).fit(X, y, w)
+    assert_allclose(model.grow(60, X, y, w).predict(X[:50]), whole.predict(X[:50]), atol=1e-3)
+
+
+def test_no_penalty_and_fewer_rows_than_centers_is_the_exact_solution(rng):
+    """Folds of fewer rows than centers: the least-norm solution, without rounding noise."""
+    X = rng.normal(size=(400, 6))
+    y = np.sin(X[:, 0]) + X[:, 1] * X[:, 2]
+    pairs = list(KFold(2).split(X))
+    settings = {"sigma": 1.0, "penalty": [0.0, 1e-6], "validation": pairs}
+    nystrom = NystromRegressor(centers=X, n_centers=400, **settings).fit(X, y)
+    exact = KernelRegressor(**settings).fit(X, y)
+    assert_allclose(nystrom.path_.errors[:, 0], exact.path_.errors, rtol=2e-3)

@@ -16,7 +16,7 @@ from imparo.errors import SelectionWarning
 from imparo.estimators import nytro_base
 from imparo.estimators.normal import GRAM, RECOMPUTED, STORED, Normal, cheapest_form
 from imparo.estimators.nytro_walk import Stopping
-from imparo.estimators.passes import Rows
+from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
 from imparo.filters import ConjugateGradient, Landweber, NuMethod
 from imparo.kernels import Gaussian, Linear
@@ -340,7 +340,7 @@ def test_the_normal_operator_of_some_cells(rng):
     X, Y = rng.normal(size=(50, 2)), rng.normal(size=(50, 2))
     weight, cell = rng.uniform(1, 2, 50), rng.integers(-1, 3, 50)
     map = NystromMap(Gaussian(1.0), X[:12])
-    rows = Rows(ArraySource(X, np.dtype(float)), Y, weight, cell, 3, 10**8, False)
+    rows = Stream(ArraySource(X, np.dtype(float)), Y, weight, cell, 3, 10**8, False)
     chosen = np.array([True, False, True])
     some = np.isin(cell, [0, 2])
     Phi, w = map.transform(X[some]), weight[some]

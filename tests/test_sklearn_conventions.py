@@ -60,7 +60,7 @@ ESTIMATORS += [
     make(**settings, random_state=0)
     for make in (NytroRegressor, NytroClassifier)
     for settings in (
-        {"iterations": 500, "sigma": 5.0},
+        {"filter": "landweber", "iterations": 500, "sigma": 5.0},
         {"filter": "nu", "intercept": True},
         {"filter": "cg", "validation": 3},
     )

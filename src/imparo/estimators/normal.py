@@ -12,7 +12,7 @@ from imparo.engine import Array, default_engine
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.cells import sum_of
 from imparo.estimators.nystrom_search import Fitted
-from imparo.estimators.passes import Rows
+from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
 from imparo.scores import Score
 
@@ -79,7 +79,7 @@ class Normal:
 
     Parameters
     ----------
-    rows : Rows
+    rows : Stream
     map : NystromMap
     form : "gram", "stored" or "recomputed"
     intercept : bool
@@ -88,7 +88,7 @@ class Normal:
     """
 
     def __init__(
-        self, rows: Rows, map: NystromMap, form: str, intercept: bool, smallest: float = 0.0
+        self, rows: Stream, map: NystromMap, form: str, intercept: bool, smallest: float = 0.0
     ) -> None:
         self.rows, self.map, self.form, self.has_intercept = rows, map, form, intercept
         self.fitted: Fitted | None = None
@@ -225,7 +225,7 @@ class System:
         return self._output_mean - self._feature_mean @ beta
 
 
-def largest_kernel_value(rows: Rows, map: NystromMap) -> float:
+def largest_kernel_value(rows: Stream, map: NystromMap) -> float:
     """Return max K(x, x) over the rows, from the bound of the kernel where it has one."""
     if np.isfinite(map.kernel.bound):
         return float(map.kernel.bound)

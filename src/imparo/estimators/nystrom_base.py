@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from sklearn.utils import check_random_state
 
 from imparo.data.sources import Source
@@ -12,15 +13,17 @@ from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
 from imparo.estimators.nystrom_search import Fitted, Grid, judge, solve
-from imparo.estimators.passes import Rows, accumulate
+from imparo.estimators.passes import Stream, accumulate
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import GCV, Splits, make_splits
-from imparo.estimators.subsampled import Chosen, Subsampled
+from imparo.estimators.subsampled import Centers, Subsampled
 from imparo.features import NystromMap
 from imparo.kernels import Kernel
 from imparo.paths import Path
 from imparo.scores import RootMeanSquare, Score, Scores
 
+# Parameters that a model cannot grow on without.
+_FIXED = ("kernel", "centers", "intercept", "dtype", "sigma", "penalty", "validation")
 # Columns by which the rows of a fitted model are known again.
 _COMPARED = 8
 # Penalties of "auto": each half of the one before.
@@ -85,7 +88,7 @@ class NystromMachine(Subsampled):
         most = self._most_centers(allowed, cells, rows.memory, len(candidates))
         sizes = self._sizes(len(kept), most)
         found: list[Scores] = []
-        best: tuple[Fitted, Chosen, int] | None = None
+        best: tuple[Fitted, Centers, int] | None = None
         fitted: Fitted | None = None
         path: Path | None = None
         for i, (_, candidate) in enumerate(candidates):
@@ -106,7 +109,8 @@ class NystromMachine(Subsampled):
         assert best is not None
         fitted, chosen, i = best
         self.sigma_, self.kernel_ = candidates[i]
-        fitted = replace(fitted, cells=cells, seed=seed)
+        parameters = {name: getattr(self, name) for name in _FIXED}
+        fitted = replace(fitted, cells=cells, seed=seed, parameters=parameters)
         return self._chosen_model(fitted, chosen, rows, grid, path), path
 
     def _grow(
@@ -126,6 +130,7 @@ class NystromMachine(Subsampled):
         """
         fitted, cells, seed = self.statistics_, self.statistics_.cells, self.statistics_.seed
         assert cells is not None
+        self._check_unchanged()
         kept, weight = used_rows(weight, Y.dtype)
         rows = self._as_rows(source, Y, weight, cells)
         _check_same_rows(rows, fitted, cells)
@@ -150,15 +155,25 @@ class NystromMachine(Subsampled):
         map = fitted.map.grow(chosen.X[before:])
         smallest = float(grid.penalties.min())
         fitted = fitted.grown(rows, map, smallest, _center_weight(chosen, rows, cells))
-        fitted = replace(fitted, cells=cells, seed=seed)
+        parameters = self.statistics_.parameters
+        fitted = replace(fitted, cells=cells, seed=seed, parameters=parameters)
         path = None
         if old is not None:
             scores = judge(fitted, rows, cells, grid, score, self.intercept)
             path = self._path([self.sigma_], grid, [scores], score, old.method)
         return self._chosen_model(fitted, chosen, rows, grid, path), path
 
+    def _check_unchanged(self) -> None:
+        """Raise if a parameter that the statistics depend on is not what it was in fit."""
+        for name, before in self.statistics_.parameters.items():
+            if not _same(getattr(self, name), before):
+                raise ValueError(
+                    f"{name} was changed since fit, and grow goes on with what it was; put it "
+                    "back, or fit again"
+                )
+
     def _chosen_model(
-        self, fitted: Fitted, chosen: Chosen, rows: Rows, grid: Grid, path: Path | None
+        self, fitted: Fitted, chosen: Centers, rows: Stream, grid: Grid, path: Path | None
     ) -> Solved:
         i, s = (0, 0) if path is None else _point(path)
         self.penalty_ = float(grid.penalties[i, s])
@@ -182,7 +197,7 @@ class NystromMachine(Subsampled):
         fixed = not isinstance(self.n_centers, str) and np.size(self.n_centers) == 1
         return bool(given and fixed and n_candidates == 1)
 
-    def _grid(self, kernel: Kernel, chosen: Chosen, sizes: Array) -> Grid:
+    def _grid(self, kernel: Kernel, chosen: Centers, sizes: Array) -> Grid:
         diagonal = kernel.diagonal(chosen.X)
         if isinstance(self.penalty, str) and self.penalty == "n_centers":
             scale = float(np.mean(diagonal, dtype=np.float64))
@@ -214,11 +229,22 @@ class NystromMachine(Subsampled):
         self.intercept_ = model.intercept[0] if flat else model.intercept
 
 
-def _center_weight(chosen: Chosen, rows: Rows, cells: Cells) -> float:
+def _center_weight(chosen: Centers, rows: Stream, cells: Cells) -> float:
     """Return the least weight of a center among the rows of every split, 0 if some lack it."""
     if chosen.rows is None or not cells.fitted[:, cells.of_row[chosen.rows]].all():
         return 0.0
     return float(np.min(rows.weight[chosen.rows], initial=1.0))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
+        return np.array_equal(one, other)
+    if sparse.issparse(one) and sparse.issparse(other):
+        return one.shape == other.shape and abs(one - other).sum() == 0
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_same, one, other))
+    # Splitters that were saved and loaded are other objects with the same settings.
+    return bool(one is other or one == other or repr(one) == repr(other))
 
 
 def _candidate(path: Path) -> int:
@@ -236,7 +262,7 @@ def _point(path: Path) -> tuple[int, int]:
     return (index[-2] if "penalty" in path.axes else 0), index[-1]
 
 
-def _check_same_rows(rows: Rows, fitted: Fitted, cells: Cells) -> None:
+def _check_same_rows(rows: Stream, fitted: Fitted, cells: Cells) -> None:
     """Raise unless the rows are those that were fitted, as far as their statistics tell.
 
     One pass: ΦᵀWY of a few columns depends on every row, its outputs and its weight.
@@ -269,7 +295,7 @@ def _check_same_rows(rows: Rows, fitted: Fitted, cells: Cells) -> None:
         )
 
 
-def _check_same_centers(chosen: Chosen, map: NystromMap) -> None:
+def _check_same_centers(chosen: Centers, map: NystromMap) -> None:
     """Raise unless the first centers, drawn again, are those of the map."""
     again = chosen.X[map.positions[map.positions < len(chosen.weights)]]
     if abs(again - map.centers[: again.shape[0]]).sum() != 0:

@@ -1,6 +1,6 @@
 """The errors of every (λ, m) of a Nyström map, and the model at one of them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -9,7 +9,7 @@ from imparo.engine import Array, threads_for
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
     Models,
-    Rows,
+    Stream,
     accumulate,
     extend,
     raw_is_accurate,
@@ -44,6 +44,8 @@ class Fitted:
         Which row is in which cell, and
     seed : int
         what the centers were drawn with: to grow on.
+    parameters : dict
+        Those of the estimator that a model must have been fitted with to grow.
     """
 
     map: NystromMap
@@ -52,16 +54,19 @@ class Fitted:
     floor: float
     cells: Cells | None = None
     seed: int = 0
+    parameters: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def to(cls, rows: Rows, map: NystromMap, smallest: float, center_weight: float) -> "Fitted":
+    def to(
+        cls, rows: Stream, map: NystromMap, smallest: float, center_weight: float
+    ) -> "Fitted":
         """Return the statistics of a new map: one pass."""
         raw, error = raw_is_accurate(map, smallest, rows, center_weight)
         statistics = accumulate(rows, map, raw=raw)
         return cls(map, statistics, raw, error if raw else 0.0)
 
     def grown(
-        self, rows: Rows, map: NystromMap, smallest: float, center_weight: float
+        self, rows: Stream, map: NystromMap, smallest: float, center_weight: float
     ) -> "Fitted":
         """Return the statistics of a map grown from this one: one pass for new columns."""
         raw, error = raw_is_accurate(map, smallest, rows, center_weight)
@@ -86,7 +91,7 @@ class Grid:
 
 
 def judge(
-    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, score: Score, intercept: bool
+    fitted: Fitted, rows: Stream, cells: Cells, grid: Grid, score: Score, intercept: bool
 ) -> Scores:
     """Return the errors on held-out rows, or GCV's where there is no split, shape (L, S).
 
@@ -96,7 +101,7 @@ def judge(
     Parameters
     ----------
     fitted : Fitted
-    rows : Rows
+    rows : Stream
     cells : Cells
     grid : Grid
     score : Score
@@ -114,7 +119,7 @@ def judge(
 
 
 def _held_out(
-    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, sizes: Array, score: Score,
+    fitted: Fitted, rows: Stream, cells: Cells, grid: Grid, sizes: Array, score: Score,
     intercept: bool,
 ) -> Scores:  # fmt: skip
     sums = np.zeros((2, 2, *grid.penalties.shape))
@@ -140,7 +145,7 @@ def _held_out(
     return Scores(score.finish(means[0]), score.finish(train_means), means[1])
 
 
-def ridge_of(fitted: Fitted, rows: Rows, part: Statistics, intercept: bool) -> NestedRidge:
+def ridge_of(fitted: Fitted, rows: Stream, part: Statistics, intercept: bool) -> NestedRidge:
     """Return the ridge problem of a part of the statistics."""
     dtype = rows.source.dtype
     return NestedRidge(part, intercept=intercept, dtype=dtype, floor=fitted.floor)
@@ -168,7 +173,7 @@ def _train_sums(ridge: NestedRidge, grid: Grid, sizes: Array) -> Array:
 
 
 def _residuals(
-    rows: Rows, cells: Array, map: NystromMap, ridge: NestedRidge, grid: Grid, sizes: Array,
+    rows: Stream, cells: Array, map: NystromMap, ridge: NestedRidge, grid: Grid, sizes: Array,
     score: Score,
 ) -> Array:  # fmt: skip
     """Return the sums of errors of every model on some cells, from predictions."""
@@ -201,7 +206,7 @@ def _models(
 
 
 def _gcv(
-    fitted: Fitted, rows: Rows, cells: Cells, grid: Grid, sizes: Array, intercept: bool
+    fitted: Fitted, rows: Stream, cells: Cells, grid: Grid, sizes: Array, intercept: bool
 ) -> Scores:
     total = cells.total(fitted.statistics)
     ridge = ridge_of(fitted, rows, total, intercept)
@@ -223,14 +228,14 @@ def _gcv(
 
 
 def solve(
-    fitted: Fitted, rows: Rows, cells: Cells, penalty: float, size: int, intercept: bool
+    fitted: Fitted, rows: Stream, cells: Cells, penalty: float, size: int, intercept: bool
 ) -> Solved:
     """Return the model of one penalty and number of centers, fitted to all rows.
 
     Parameters
     ----------
     fitted : Fitted
-    rows : Rows
+    rows : Stream
     cells : Cells
     penalty : float
     size : int

@@ -17,7 +17,7 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
 from imparo.estimators.normal import Normal, System, cheapest_form, largest_kernel_value
 from imparo.estimators.nytro_walk import Judge, Stopping, Walk, as_path
-from imparo.estimators.passes import Rows
+from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Iterated, Solved
 from imparo.estimators.splits import Splits, make_splits
 from imparo.estimators.subsampled import Subsampled
@@ -212,7 +212,7 @@ class NytroMachine(Subsampled):
             return np.arange(1, _MOST_STEPS.get(type(filter).__name__, 500) + 1)
         return grids.iterations(self.iterations, filter)
 
-    def _normal(self, rows: Rows, map: NystromMap, steps: int, filter: Iterative) -> Normal:
+    def _normal(self, rows: Stream, map: NystromMap, steps: int, filter: Iterative) -> Normal:
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
         form = cheapest_form(

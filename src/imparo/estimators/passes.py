@@ -21,7 +21,7 @@ _RAW_ERROR = 1e-3
 
 
 @dataclass(frozen=True)
-class Rows:
+class Stream:
     """Rows to learn from: where they come from, outputs, weights and cells.
 
     Attributes
@@ -66,7 +66,7 @@ class Rows:
 
 
 def raw_is_accurate(
-    map: NystromMap, smallest_penalty: float, rows: Rows, center_weight: float
+    map: NystromMap, smallest_penalty: float, rows: Stream, center_weight: float
 ) -> tuple[bool, float]:
     """Return whether K_nmᵀK_nm may be accumulated and whitened afterwards, and its error.
 
@@ -79,7 +79,7 @@ def raw_is_accurate(
     ----------
     map : NystromMap
     smallest_penalty : float
-    rows : Rows
+    rows : Stream
     center_weight : float
         The smallest weight of a center among the rows of every split; 0 if not all are.
 
@@ -126,12 +126,12 @@ def smallest_eigenvalue(T: Array) -> float:
     return unit * (unit / size)
 
 
-def accumulate(rows: Rows, map: NystromMap, *, raw: bool) -> list[Statistics]:
+def accumulate(rows: Stream, map: NystromMap, *, raw: bool) -> list[Statistics]:
     """Return the statistics of Φ = K_nmT⁻¹ in every cell: one pass. Cost 2nmd + nm² or 2nm².
 
     Parameters
     ----------
-    rows : Rows
+    rows : Stream
     map : NystromMap
     raw : bool
         Whether to accumulate K_nmᵀK_nm and whiten it at the end, at half the cost
@@ -156,7 +156,7 @@ def accumulate(rows: Rows, map: NystromMap, *, raw: bool) -> list[Statistics]:
 
 
 def extend(
-    rows: Rows, map: NystromMap, old: list[Statistics], *, raw: bool
+    rows: Stream, map: NystromMap, old: list[Statistics], *, raw: bool
 ) -> list[Statistics]:
     """Return the statistics of a grown map from those of the map before: one pass.
 
@@ -165,7 +165,7 @@ def extend(
 
     Parameters
     ----------
-    rows : Rows
+    rows : Stream
     map : NystromMap
         Grown from the map of ``old``.
     old : list of Statistics
@@ -223,7 +223,7 @@ def _whitened_growth(
 class _Sums:
     """Statistics of every cell, and products with other features, block by block."""
 
-    def __init__(self, rows: Rows, n_features: int, n_before: int | None = None) -> None:
+    def __init__(self, rows: Stream, n_features: int, n_before: int | None = None) -> None:
         self._n_outputs, self._n_features = rows.Y.shape[1], n_features
         self._dtype = rows.source.dtype
         self._plain = bool((rows.weight[rows.cell >= 0] == 1).all())
@@ -272,13 +272,13 @@ class _Sums:
 
 
 def score_models(
-    rows: Rows, cells: Array, map: NystromMap, models: "Models", score: Score
+    rows: Stream, cells: Array, map: NystromMap, models: "Models", score: Score
 ) -> Array:
     """Return the sums of errors of many models on the rows of some cells. Cost one pass.
 
     Parameters
     ----------
-    rows : Rows
+    rows : Stream
     cells : boolean array of shape (C,)
     map : NystromMap
     models : Models

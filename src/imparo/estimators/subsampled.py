@@ -15,7 +15,7 @@ from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_rows, check_type
-from imparo.estimators.passes import Rows
+from imparo.estimators.passes import Stream
 from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.splits import check_validation
 from imparo.estimators.streams import read_rows
@@ -30,17 +30,17 @@ _MATRICES = 8
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Centers:
     """Centers in the order of choice, and the rows they came from if from rows."""
 
     X: Any
     rows: Array | None
     weights: Array
 
-    def first(self, m: int) -> "Chosen":
+    def first(self, m: int) -> "Centers":
         """Return the first m of them."""
         rows = None if self.rows is None else self.rows[:m]
-        return Chosen(self.X[:m], rows, self.weights[:m])
+        return Centers(self.X[:m], rows, self.weights[:m])
 
 
 class Subsampled(BaseEstimator):
@@ -92,14 +92,14 @@ class Subsampled(BaseEstimator):
             return 0.2
         return check_validation(self.validation, Tikhonov())
 
-    def _as_rows(self, source: Source, Y: Array, weight: Array, cells: Cells) -> Rows:
+    def _as_rows(self, source: Source, Y: Array, weight: Array, cells: Cells) -> Stream:
         memory = parse_memory(self.memory)
         if len(cells.of_row) != len(Y):
             raise ValueError(
                 f"the model was fitted to {len(cells.of_row):,} rows and {len(Y):,} were "
                 "given; give the same rows"
             )
-        return Rows(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
+        return Stream(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
 
     def _candidates(
         self, kernel: Kernel, source: Source, kept: Array
@@ -157,20 +157,20 @@ class Subsampled(BaseEstimator):
 
     def _choose(
         self, source: Source, kernel: Kernel, allowed: Array, m: int, seed: int
-    ) -> Chosen:
+    ) -> Centers:
         """Return m centers; the same ones first, whatever m."""
         if _are_given(self.centers):
             X = _given_centers(self.centers, source)[:m]
-            return Chosen(X, None, np.ones(X.shape[0]))
+            return Centers(X, None, np.ones(X.shape[0]))
         rule = as_rule(self.centers)
         rng, n = np.random.RandomState(seed), source.shape[0]
         if isinstance(rule, Uniform):
             rows = uniform_positions(n, m, rng, allowed)
-            return Chosen(source.take(rows), rows, np.ones(len(rows)))
+            return Centers(source.take(rows), rows, np.ones(len(rows)))
         pool = uniform_positions(n, _POOL, rng, allowed)
         X = source.take(pool)
         found = rule.choose(X, kernel, m, rng, parse_memory(self.memory))
-        return Chosen(X[found.rows], pool[found.rows], found.weights)
+        return Centers(X[found.rows], pool[found.rows], found.weights)
 
     def _decision(self, X: Any) -> Array:
         """Return the (n, T) matrix of predictions."""
