@@ -151,7 +151,7 @@ class NestedRidge:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
 
         The ridge is raised where rounding errors of A make it necessary: to 16ε√size of the
-        largest diagonal entry, ε that of the features, and by tens until the matrix can
+        largest diagonal entry, or 16ε of float32 where features are, and by tens until the matrix can
         be factored, as far as rounding errors go.
 
         Parameters
@@ -198,7 +198,9 @@ class NestedRidge:
         # Before centering, which takes out most of the diagonal but not of its errors.
         diagonal = np.diagonal(self._A) + self.total * np.square(self.feature_mean)
         top = float(np.max(diagonal[:size], initial=0.0))
-        return 16 * self._eps * np.sqrt(max(size, 1)) * (top if top > 0 else 1.0)
+        # Sums of many rounding errors of features that are float32 average out.
+        share = max(16 * self._eps, 16 * np.finfo(np.float64).eps * np.sqrt(max(size, 1)))
+        return float(share * (top if top > 0 else 1.0))
 
     def solve(self, penalties: Array, sizes: Array) -> Array:
         """Return the weights for pairs of penalty and size, padded with zeros.

@@ -109,16 +109,17 @@ class Statistics:
             raise ValueError(f"weights of shape {w.shape} came with {Y.shape[0]} rows")
         if not ((w >= 0) & (w < np.inf)).all():
             raise ValueError("weights must be finite numbers from 0 on")
-        # The sums before the square roots, so that weights are not squared back.
-        self.feature_sum += engine.product(Phi.T, w[:, None].astype(Phi.dtype))[:, 0]
         self.output_sum += Y.T @ w
         self.weight += float(np.sum(w, dtype=np.float64))
+        root = np.sqrt(w)[:, None]
         if weight is not None:
-            root = np.sqrt(w)[:, None]
             Phi = Phi.multiply(root).tocsr() if sparse.issparse(Phi) else Phi * root
             Y = Y * root
         engine.accumulate_gram(self._A, Phi)
-        engine.accumulate_product(self.b, Phi, Y)
+        # ΦᵀY and the sums of the features in one product: Φ is read once less.
+        sums = engine.product(Phi.T, np.column_stack([Y, root]).astype(Phi.dtype))
+        self.b += sums[:, :-1]
+        self.feature_sum += sums[:, -1]
         engine.accumulate_product(self.yy, Y, Y)
         return self
 

@@ -64,19 +64,22 @@ def extend_factor(T: Array, cross: Array, K: Array, eps: float) -> Extension:
     # For a unit diagonal, which makes the test independent of the scale of the kernel.
     old = np.sqrt(np.square(T).sum(axis=0))
     size = np.sqrt(np.where(np.diagonal(K) > 0, np.diagonal(K), 1.0))
-    K, cross = K / (size[:, None] * size), cross / (old[:, None] * size)
-    T = T / old
+    plain = len(T) == 0 and bool((size == 1).all())
+    if not plain:
+        K, cross = K / (size[:, None] * size), cross / (old[:, None] * size)
+        T = T / old
     found = _all(T, cross, K, eps) or _some(T, cross, K, eps)
-    scale = np.concatenate([old, size[found.kept]])
-    factor = np.asfortranarray(found.factor * scale)
-    return Extension(factor, found.kept, found.residuals, found.limits)
+    factor = found.factor
+    if not plain:
+        factor = factor * np.concatenate([old, size[found.kept]])
+    return Extension(np.asfortranarray(factor), found.kept, found.residuals, found.limits)
 
 
 def _all(T: Array, cross: Array, K: Array, eps: float) -> Extension | None:
     """Return the factor of all centers, or None where one depends on others."""
     engine = default_engine()
     (p, k), potrf = cross.shape, lapack.get_lapack_funcs("potrf", (K,))
-    S = np.asfortranarray(K)
+    S = K.T  # of a symmetric matrix the same, in the order that LAPACK wants
     B = engine.solve_triangular(T, cross, transpose=True)
     if p:
         S = S - engine.product(B.T, B)
