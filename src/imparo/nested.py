@@ -151,8 +151,8 @@ class NestedRidge:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
 
         The ridge is raised where rounding errors of A make it necessary: to 16ε√size of the
-        largest diagonal entry, or 16ε of float32 where features are, and by tens until the matrix can
-        be factored, as far as rounding errors go.
+        largest diagonal entry, or 16ε of float32 where features are, and by tens until the
+        matrix can be factored, as far as rounding errors go.
 
         Parameters
         ----------
