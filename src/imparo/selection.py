@@ -20,7 +20,7 @@ from imparo.scores import RootMeanSquare, Score, Scores
 # Levels are scored so many at a time that their components take about this much.
 _CHUNK_BYTES = 32 * 2**20
 # GCV is 0/0 where a model interpolates: with less freedom than this it does not judge.
-_LEAST_FREEDOM = 0.1
+LEAST_FREEDOM = 0.1
 
 
 class Problem(Protocol):
@@ -220,7 +220,7 @@ def generalized_cross_validation(problem: Problem, filter: Filter, levels: Array
     null = n - len(rest) - problem.has_intercept
     freedom = (rest.sum(axis=0, dtype=float) + null * rest_null) / n
     with np.errstate(divide="ignore", invalid="ignore"):
-        sums[0] = np.where(freedom > _LEAST_FREEDOM, sums[0] / freedom**2, np.inf)
+        sums[0] = np.where(freedom > LEAST_FREEDOM, sums[0] / freedom**2, np.inf)
     return _scores(sums, problem.total, score)
 
 

@@ -114,8 +114,7 @@ class Search:
         self._Y, self._weight, self._y = Y, weight, y
         self._start = owner._started
         self._deadline = self._start + owner.budget * (1 - _IN_HAND)
-        self._rng = check_random_state(owner.random_state)
-        self._seed = int(self._rng.randint(2**31 - 1))
+        self._seed = int(check_random_state(owner.random_state).randint(2**31 - 1))
         self._kernel = owner._checked_kernel(source)
         self._memory = parse_memory(owner.memory)
         self._kept = used_rows(weight, Y.dtype)[0]

@@ -21,10 +21,8 @@ from imparo.nested import NestedRidge, trusted
 from imparo.persistence import persistent
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores
+from imparo.selection import LEAST_FREEDOM
 from imparo.statistics import Statistics
-
-# GCV is 0/0 where a model interpolates: with less freedom than this it does not judge.
-_LEAST_FREEDOM = 0.1
 
 
 @persistent
@@ -223,7 +221,7 @@ def _gcv(
         sums = _residuals(rows, everything, fitted.map, ridge, grid, sizes, score)[0]
     means = sums / total.weight
     with np.errstate(divide="ignore", invalid="ignore"):
-        errors = np.where(freedom > _LEAST_FREEDOM, means / freedom**2, np.inf)
+        errors = np.where(freedom > LEAST_FREEDOM, means / freedom**2, np.inf)
     return Scores(np.sqrt(errors), np.sqrt(means), errors)
 
 
