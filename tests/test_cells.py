@@ -12,9 +12,9 @@ import imparo
 from imparo.data.sources import ArraySource
 from imparo.engine import blocks as engine_blocks
 from imparo.errors import MemoryBudgetError
-from imparo.estimators import nystrom_search
+from imparo.estimators import map_search
 from imparo.estimators.cells import Cells
-from imparo.estimators.nystrom_search import Fitted, Grid, judge, solve
+from imparo.estimators.map_search import Fitted, Grid, judge, solve
 from imparo.estimators.passes import (
     Models,
     Stream,
@@ -387,7 +387,7 @@ def test_errors_below_those_of_raw_statistics_come_from_residuals(monkeypatch):
     )
     passes = []
     monkeypatch.setattr(
-        nystrom_search, "score_models", lambda *a: passes.append(1) or score_models(*a)
+        map_search, "score_models", lambda *a: passes.append(1) or score_models(*a)
     )
     for floor, n_passes in ((1e-12, 0), (1.0, 1)):
         fitted = Fitted(map, statistics, True, floor)

@@ -31,7 +31,7 @@ import imparo
 from imparo import KernelClassifier, KernelRegressor, NystromClassifier, NystromRegressor
 from imparo.centers import LeverageScores, PivotedCholesky
 from imparo.errors import MemoryBudgetError, NotPositiveDefiniteError
-from imparo.estimators import nystrom_search
+from imparo.estimators import map_search
 from imparo.features import Dropped
 from imparo.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial
 
@@ -403,9 +403,9 @@ def test_tiny_errors_of_a_well_conditioned_path_have_digits(rng, monkeypatch, va
     if validation == "folds":
         splits = list(KFold(3).split(X))
     passes = []
-    score_models = nystrom_search.score_models
+    score_models = map_search.score_models
     monkeypatch.setattr(
-        nystrom_search, "score_models", lambda *a: passes.append(1) or score_models(*a)
+        map_search, "score_models", lambda *a: passes.append(1) or score_models(*a)
     )
     model = NystromRegressor(
         Laplacian(1.0), penalty=penalties, n_centers=sizes, centers=centers, validation=splits
@@ -431,7 +431,7 @@ def test_errors_that_are_large_take_no_second_look_at_the_rows(rows, monkeypatch
     def fail(*args):
         raise AssertionError("rows were read again")
 
-    monkeypatch.setattr(nystrom_search, "score_models", fail)
+    monkeypatch.setattr(map_search, "score_models", fail)
     for validation in (0.2, 5, "gcv"):
         NystromRegressor(sigma=1.0, n_centers=[5, 30], validation=validation,
                          random_state=0).fit(X, y)  # fmt: skip

@@ -89,18 +89,20 @@ def components(value: Any, n: int) -> Array:
     return np.unique(grid.astype(int))
 
 
-def sizes(value: Any, n: int, most: int) -> Array:
-    """Return the grid of numbers of centers.
+def sizes(value: Any, n: int, most: int, name: str = "n_centers") -> Array:
+    """Return the grid of numbers of centers or features.
 
     Parameters
     ----------
     value : int, array-like or "auto"
-        "auto" is a number of centers that √n log n suggests, at most 2000, and all of its
-        halves down to 10 or so: errors change with the logarithm of m.
+        "auto" is a number that √n log n suggests, at most 2000, and all of its halves down
+        to 10 or so: errors change with the logarithm of m.
     n : int
         Number of rows.
     most : int
         The largest number that there can be; larger ones are cut to it.
+    name : str
+        That of the parameter.
 
     Returns
     -------
@@ -109,12 +111,10 @@ def sizes(value: Any, n: int, most: int) -> Array:
     """
     if isinstance(value, str):
         if value != "auto":
-            raise ValueError(
-                f"n_centers={value!r} is not known; give a number, a grid or 'auto'"
-            )
+            raise ValueError(f"{name}={value!r} is not known; give a number, a grid or 'auto'")
         return halves(min(most, _MOST_CENTERS, int(np.ceil(np.sqrt(n) * np.log(max(n, 2))))))
     grid = _numbers(
-        "n_centers", value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
+        name, value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
     )
     return np.unique(np.minimum(grid, most).astype(int))
 

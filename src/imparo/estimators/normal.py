@@ -11,7 +11,7 @@ import numpy as np
 from imparo.engine import Array, default_engine
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.cells import sum_of
-from imparo.estimators.nystrom_search import Fitted
+from imparo.estimators.map_search import Fitted
 from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
 from imparo.scores import Score

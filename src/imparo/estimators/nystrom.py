@@ -2,9 +2,6 @@
 
 from typing import Any, Self
 
-import numpy as np
-from sklearn.utils.validation import check_is_fitted
-
 from imparo.estimators.faces import Classifier, Regressor
 from imparo.estimators.inputs import all_or_nothing
 from imparo.estimators.nystrom_base import NystromMachine
@@ -14,7 +11,6 @@ from imparo.persistence import persistent
 class _Growing(NystromMachine):
     """The method that both faces have: more centers for a fitted model."""
 
-    @all_or_nothing
     def grow(self, n_centers: int, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Add centers to a fitted model, without redoing the old ones.
 
@@ -34,19 +30,7 @@ class _Growing(NystromMachine):
         estimator
             Itself.
         """
-        check_is_fitted(self, "intercept_")
-        if self.statistics_ is None:
-            raise ValueError("the model was stripped of its statistics; fit it again to grow")
-        whole = isinstance(n_centers, int | np.integer) and not isinstance(n_centers, bool)
-        if not whole or n_centers < 1:
-            raise ValueError(f"n_centers={n_centers!r} must be a whole number from 1 on")
-        self._wanted = int(n_centers)
-        self._learn(X, y, sample_weight, how="_grow")
-        del self._wanted
-        return self
-
-    def _learn(self, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
-        raise AssertionError  # the face has it, and comes first
+        return self._grow_to(n_centers, X, y, sample_weight)
 
 
 @persistent

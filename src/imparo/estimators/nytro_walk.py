@@ -7,8 +7,8 @@ import numpy as np
 
 from imparo.engine import Array
 from imparo.estimators.cells import Cells
+from imparo.estimators.map_search import ridge_of
 from imparo.estimators.normal import Normal
-from imparo.estimators.nystrom_search import ridge_of
 from imparo.nested import Moments, trusted
 from imparo.paths import Path
 from imparo.scores import RootMeanSquare, Score

@@ -8,7 +8,7 @@ import numpy as np
 
 from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, power_of_two, rows_within
-from imparo.features import NystromMap
+from imparo.features import FeatureMap
 from imparo.progress import track
 from imparo.scores import Score
 from imparo.statistics import Statistics
@@ -66,18 +66,19 @@ class Stream:
 
 
 def raw_is_accurate(
-    map: NystromMap, smallest_penalty: float, rows: Stream, center_weight: float
+    map: FeatureMap, smallest_penalty: float, rows: Stream, center_weight: float
 ) -> tuple[bool, float]:
     """Return whether K_nmᵀK_nm may be accumulated and whitened afterwards, and its error.
 
     That costs half of whitening every row, but rounding errors in K_nmᵀK_nm, at most εnm
     and about εn√m in norm, are divided by σ_min(K_mm) in T⁻ᵀK_nmᵀK_nmT⁻¹. They must be small
     against what is solved with, which has no eigenvalue below nλ, nor below w·σ_min(K_mm)
-    where the centers are rows of weight w: a row adds w·k(x)k(x)ᵀ.
+    where the centers are rows of weight w: a row adds w·k(x)k(x)ᵀ. Maps without a factor
+    have nothing to whiten.
 
     Parameters
     ----------
-    map : NystromMap
+    map : FeatureMap
     smallest_penalty : float
     rows : Stream
     center_weight : float
@@ -89,7 +90,7 @@ def raw_is_accurate(
     error : float
         Of the whitened statistics, in norm.
     """
-    if len(map) == 0:
+    if map.factor is None or len(map) == 0:
         return False, 0.0
     least = smallest_eigenvalue(map.factor)
     total = float(np.sum(rows.weight, dtype=np.float64))
@@ -126,16 +127,16 @@ def smallest_eigenvalue(T: Array) -> float:
     return unit * (unit / size)
 
 
-def accumulate(rows: Stream, map: NystromMap, *, raw: bool) -> list[Statistics]:
-    """Return the statistics of Φ = K_nmT⁻¹ in every cell: one pass. Cost 2nmd + nm² or 2nm².
+def accumulate(rows: Stream, map: FeatureMap, *, raw: bool) -> list[Statistics]:
+    """Return the statistics of Φ in every cell: one pass. Cost 2nmd + nm² or 2nm².
 
     Parameters
     ----------
     rows : Stream
-    map : NystromMap
+    map : FeatureMap
     raw : bool
         Whether to accumulate K_nmᵀK_nm and whiten it at the end, at half the cost
-        (:func:`raw_is_accurate`).
+        (:func:`raw_is_accurate`); of no effect for maps without a factor.
 
     Returns
     -------
@@ -144,19 +145,19 @@ def accumulate(rows: Stream, map: NystromMap, *, raw: bool) -> list[Statistics]:
     engine = default_engine()
     sums = _Sums(rows, len(map))
     for X, Y, weight, bounds in rows.blocks(len(map), "reading rows"):
-        F = map.kernel(X, map.centers)
-        if not raw:
+        F = map.evaluate(X)
+        if not raw and map.factor is not None:
             F = engine.whiten(map.factor, F)
         sums.add(F, Y, weight, bounds)
     found = sums.finished()
-    if raw:
+    if raw and map.factor is not None:
         for i in range(len(found)):  # one by one: all of them twice would be too much
             found[i] = found[i].whitened(map.factor)
     return found
 
 
 def extend(
-    rows: Stream, map: NystromMap, old: list[Statistics], *, raw: bool
+    rows: Stream, map: FeatureMap, old: list[Statistics], *, raw: bool
 ) -> list[Statistics]:
     """Return the statistics of a grown map from those of the map before: one pass.
 
@@ -166,7 +167,7 @@ def extend(
     Parameters
     ----------
     rows : Stream
-    map : NystromMap
+    map : FeatureMap
         Grown from the map of ``old``.
     old : list of Statistics
     raw : bool
@@ -179,19 +180,19 @@ def extend(
     k = len(map) - p
     if k == 0:
         return old
-    T_oo, T_on, T_nn = (np.asfortranarray(part) for part in (T[:p, :p], T[:p, p:], T[p:, p:]))
-    before, new = map.centers[:p], map.centers[p:]
+    if T is not None:
+        parts = T[:p, :p], T[:p, p:], T[p:, p:]
+        T_oo, T_on, T_nn = (np.asfortranarray(part) for part in parts)
     sums = _Sums(rows, k, p)
     for X, Y, weight, bounds in rows.blocks(len(map), "growing"):
-        G = map.kernel(X, new)
-        F = map.kernel(X, before) if p else np.empty((len(G), 0), G.dtype)
-        if not raw:
+        F, G = map.evaluate(X, 0, p), map.evaluate(X, p)
+        if not raw and T is not None:
             F = engine.whiten(T_oo, F)
             G -= engine.product(F, T_on.astype(F.dtype))
             G = engine.whiten(T_nn, G)
         sums.add(G, Y, weight, bounds, F)
     added, crosses = sums.finished(), sums.crosses
-    if raw:
+    if raw and T is not None:
         for i, (s, b) in enumerate(zip(old, added, strict=True)):
             crosses[i], added[i] = _whitened_growth(s, crosses[i], b, T_oo, T_on, T_nn)
     return [s.extended(c, b) for s, c, b in zip(old, crosses, added, strict=True)]
@@ -272,7 +273,7 @@ class _Sums:
 
 
 def score_models(
-    rows: Stream, cells: Array, map: NystromMap, models: "Models", score: Score
+    rows: Stream, cells: Array, map: FeatureMap, models: "Models", score: Score
 ) -> Array:
     """Return the sums of errors of many models on the rows of some cells. Cost one pass.
 
@@ -280,7 +281,7 @@ def score_models(
     ----------
     rows : Stream
     cells : boolean array of shape (C,)
-    map : NystromMap
+    map : FeatureMap
     models : Models
     score : Score
 
@@ -295,9 +296,7 @@ def score_models(
             some = slice(bounds[c], bounds[c + 1])
             if some.start == some.stop:
                 continue
-            K = np.empty((some.stop - some.start, 0))
-            if models.largest:
-                K = map.kernel(X[some], map.centers[: models.largest])
+            K = map.evaluate(X[some], 0, models.largest)
             for s, coef in enumerate(models.coefficients):
                 flat = coef.reshape(len(coef), shape[0] * shape[2])
                 F = product(K[:, : len(coef)], flat)
@@ -313,7 +312,7 @@ class Models:
     Attributes
     ----------
     coefficients : list of S arrays of shape (t, L, T)
-        α of the first t centers.
+        Coefficients of the first t columns of ``evaluate``.
     intercepts : array of shape (L, S, T)
     """
 
@@ -322,5 +321,5 @@ class Models:
 
     @property
     def largest(self) -> int:
-        """The largest number of centers."""
+        """The largest number of columns."""
         return max(len(coef) for coef in self.coefficients)

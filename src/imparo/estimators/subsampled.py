@@ -5,28 +5,20 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from imparo.centers import Uniform, as_rule, uniform_positions
 from imparo.data.sources import Source
 from imparo.engine import Array, parse_memory
-from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
-from imparo.estimators.inputs import check_rows, check_type
-from imparo.estimators.passes import Stream
+from imparo.estimators.inputs import check_rows
 from imparo.estimators.problems import predict_in_blocks
-from imparo.estimators.splits import check_validation
-from imparo.estimators.streams import read_rows
-from imparo.filters import Tikhonov
-from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, widths
+from imparo.estimators.streamed import Streamed
+from imparo.kernels import Kernel, Precomputed, as_kernel
 
 # Centers that depend on the kernel are chosen among so many rows, drawn uniformly.
 _POOL = 20_000
-_SAMPLE = 1000
-# Matrices of m × m numbers that are alive at once, besides one for every cell.
-_MATRICES = 8
 
 
 @dataclass(frozen=True)
@@ -37,36 +29,21 @@ class Centers:
     rows: Array | None
     weights: Array
 
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self.weights)
+
     def first(self, m: int) -> "Centers":
         """Return the first m of them."""
         rows = None if self.rows is None else self.rows[:m]
         return Centers(self.X[:m], rows, self.weights[:m])
 
 
-class Subsampled(BaseEstimator):
-    """A machine on centers: parameters, rows, centers and predictions."""
+class Subsampled(Streamed):
+    """A machine on centers: which they are, and predictions from them."""
 
-    kernel: Any
-    sigma: Any
     n_centers: Any
     centers: Any
-    intercept: Any
-    validation: Any
-    memory: Any
-    dtype: Any
-    progress: Any
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        try:
-            kernel = as_kernel(self.kernel)
-        except (TypeError, ValueError):
-            kernel = Linear()  # tags are asked for before fit can refuse the kernel
-        tags.input_tags.sparse = kernel.sparse
-        return tags
-
-    def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
-        return read_rows(self, X, y, sample_weight, **checks)
 
     def _checked_kernel(self, source: Source) -> Kernel:
         kernel = as_kernel(self.kernel)
@@ -76,49 +53,8 @@ class Subsampled(BaseEstimator):
                 "there to avoid; use KernelRegressor or KernelClassifier"
             )
         kernel.check_rows(next(source.blocks(1))[1])
-        is_bool = isinstance(self.intercept, bool | np.bool_)
-        check_type("intercept", self.intercept, "True or False", is_bool)
-        draws = isinstance(self.progress, bool | np.bool_) or callable(self.progress)
-        check_type("progress", self.progress, "True, False or a function", draws)
+        self._check_flags()
         return kernel
-
-    def _checked_validation(self) -> Any:
-        if isinstance(self.validation, str) and self.validation == "loo":
-            raise ValueError(
-                "validation='loo' has no closed form over numbers of centers; give 'gcv', a "
-                "fraction, a number of folds, a splitter or pairs of index arrays"
-            )
-        if isinstance(self.validation, str) and self.validation == "auto":
-            return 0.2
-        return check_validation(self.validation, Tikhonov())
-
-    def _as_rows(self, source: Source, Y: Array, weight: Array, cells: Cells) -> Stream:
-        memory = parse_memory(self.memory)
-        if len(cells.of_row) != len(Y):
-            raise ValueError(
-                f"the model was fitted to {len(cells.of_row):,} rows and {len(Y):,} were "
-                "given; give the same rows"
-            )
-        return Stream(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
-
-    def _candidates(
-        self, kernel: Kernel, source: Source, kept: Array
-    ) -> list[tuple[float | None, Kernel]]:
-        if not kernel.needs_sigma:
-            if not (isinstance(self.sigma, str) and self.sigma == "median"):
-                raise ValueError(
-                    f"sigma={self.sigma!r} has no effect on {kernel!r}, which has no width to "
-                    "set; leave sigma out, or give the kernel without its width"
-                )
-            return [(getattr(kernel, "sigma", None), kernel)]
-        if not isinstance(self.sigma, str):
-            found = widths(self.sigma, kernel, source)  # which need no rows
-            return [(float(s), kernel.with_sigma(float(s))) for s in found]
-        sample = kept
-        if len(kept) > _SAMPLE:
-            sample = kept[np.random.RandomState(0).choice(len(kept), _SAMPLE, replace=False)]
-        found = widths(self.sigma, kernel, source.take(sample))
-        return [(float(s), kernel.with_sigma(float(s))) for s in found]
 
     def _most_centers(
         self, allowed: Array, cells: Cells, memory: int, n_candidates: int = 1
@@ -131,18 +67,7 @@ class Subsampled(BaseEstimator):
         else:
             most = int(np.count_nonzero(allowed))
             most = min(most, _POOL) if as_rule(self.centers).needs_kernel else most
-        # With several widths the best statistics so far are kept beside the new ones.
-        per_center = 8 * (min(n_candidates, 2) * len(cells) + _MATRICES)
-        room = int(np.sqrt(memory / per_center))
-        if room < most and not isinstance(self.n_centers, str):
-            asked = int(np.max(grids.sizes(self.n_centers, 1, most)))
-            if asked > room:
-                raise MemoryBudgetError(
-                    f"{asked:,} centers with {len(cells)} parts of the rows need "
-                    f"{per_center * asked**2:,} bytes and memory is {memory:,}; use at most "
-                    f"{room:,} centers, fewer folds, or raise memory"
-                )
-        return max(1, min(most, room))
+        return self._room(self.n_centers, "n_centers", cells, memory, n_candidates, most)
 
     def _choice_needs_kernel(self) -> bool:
         """Return whether other widths have other centers."""

@@ -8,6 +8,7 @@ from scipy import sparse
 
 from imparo.engine import Array, default_engine
 from imparo.errors import NotPositiveDefiniteError
+from imparo.features.base import FeatureMap
 from imparo.features.independent import extend_factor
 from imparo.kernels import Kernel
 from imparo.persistence import persistent
@@ -35,7 +36,7 @@ class Dropped:
 
 
 @persistent
-class NystromMap:
+class NystromMap(FeatureMap):
     """Rows → K(x, X̃)T⁻¹ with T upper triangular, TᵀT = K(X̃, X̃) (thesis, section 4.2).
 
     ‖T⁻ᵀk(x)‖² ≤ K(x, x), and φ(x)ᵀφ(x') is the kernel of the projections of K(x, ·) and
@@ -78,6 +79,8 @@ class NystromMap:
     True
     """
 
+    factor: Array
+
     def __init__(self, kernel: Kernel, centers: Any) -> None:
         self.kernel = kernel
         self.centers = centers[:0]
@@ -108,18 +111,60 @@ class NystromMap:
         grown._extend(centers)
         return grown
 
-    def columns(self, n_centers: Any) -> Array:
-        """Return how many columns belong to the first ``n_centers`` centers.
+    @property
+    def n_columns_in(self) -> int:
+        """Number d of columns of the rows."""
+        return int(self.centers.shape[1])
+
+    def first(self, n_columns: int) -> "NystromMap":
+        """Return the map of the first columns.
 
         Parameters
         ----------
-        n_centers : int or array of shape (S,)
+        n_columns : int
+
+        Returns
+        -------
+        NystromMap
+        """
+        part = NystromMap.__new__(NystromMap)
+        part.kernel, part.centers = self.kernel, self.centers[:n_columns]
+        part.positions = self.positions[:n_columns]
+        part.factor = np.asfortranarray(self.factor[:n_columns, :n_columns])
+        part.n_given = int(part.positions[-1]) + 1 if n_columns else 0
+        part.dropped = [d for d in self.dropped if d.center < part.n_given]
+        return part
+
+    def columns(self, n_given: Any) -> Array:
+        """Return how many columns belong to the first ``n_given`` centers.
+
+        Parameters
+        ----------
+        n_given : int or array of shape (S,)
 
         Returns
         -------
         array of shape (S,)
         """
-        return np.searchsorted(self.positions, np.atleast_1d(n_centers))
+        return np.searchsorted(self.positions, np.atleast_1d(n_given))
+
+    def evaluate(self, X: Any, start: int = 0, stop: int | None = None) -> Array:
+        """Return K(x, x̃) of some centers. Cost 2nmd.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n, d)
+        start, stop : int
+            All centers if left out.
+
+        Returns
+        -------
+        array of shape (n, stop − start)
+        """
+        centers = self.centers[start:stop]
+        if centers.shape[0] == 0:  # a kernel function may not take blocks of no rows
+            return np.empty((X.shape[0], 0), np.result_type(X.dtype, np.float32))
+        return self.kernel(X, centers)
 
     def transform(self, X: Any) -> Array:
         """Return Φ. Cost 2nmd + nm².
@@ -132,7 +177,7 @@ class NystromMap:
         -------
         array of shape (n, p)
         """
-        return default_engine().whiten(self.factor, self.kernel(X, self.centers))
+        return default_engine().whiten(self.factor, self.evaluate(X))
 
     def coefficients(self, W: Array) -> Array:
         """Return α = T⁻¹w for weights of the first columns, to multiply K(x, X̃) with.

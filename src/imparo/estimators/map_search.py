@@ -1,4 +1,4 @@
-"""The errors of every (λ, m) of a Nyström map, and the model at one of them."""
+"""The errors of every (λ, m) of a nested map, and the model at one of them."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,13 +16,16 @@ from imparo.estimators.passes import (
     score_models,
 )
 from imparo.estimators.solve import Solved
-from imparo.features import NystromMap
+from imparo.features import FeatureMap
 from imparo.nested import NestedRidge, trusted
 from imparo.persistence import persistent
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores
 from imparo.selection import LEAST_FREEDOM
 from imparo.statistics import Statistics
+
+# Penalties this close to each other share a factorisation.
+_SAME = 1e-13
 
 
 @persistent
@@ -32,7 +35,7 @@ class Fitted:
 
     Attributes
     ----------
-    map : NystromMap
+    map : FeatureMap
     statistics : list of Statistics
     raw : bool
         Whether they were whitened after the pass instead of row by row.
@@ -46,7 +49,7 @@ class Fitted:
         Those of the estimator that a model must have been fitted with to grow.
     """
 
-    map: NystromMap
+    map: FeatureMap
     statistics: list[Statistics]
     raw: bool
     floor: float
@@ -56,7 +59,7 @@ class Fitted:
 
     @classmethod
     def to(
-        cls, rows: Stream, map: NystromMap, smallest: float, center_weight: float
+        cls, rows: Stream, map: FeatureMap, smallest: float, center_weight: float
     ) -> "Fitted":
         """Return the statistics of a new map: one pass."""
         raw, error = raw_is_accurate(map, smallest, rows, center_weight)
@@ -64,7 +67,7 @@ class Fitted:
         return cls(map, statistics, raw, error if raw else 0.0)
 
     def grown(
-        self, rows: Stream, map: NystromMap, smallest: float, center_weight: float
+        self, rows: Stream, map: FeatureMap, smallest: float, center_weight: float
     ) -> "Fitted":
         """Return the statistics of a map grown from this one: one pass for new columns."""
         raw, error = raw_is_accurate(map, smallest, rows, center_weight)
@@ -81,11 +84,51 @@ class Grid:
     penalties : array of shape (L, S)
         The same in every column, unless the penalty depends on the size.
     sizes : array of shape (S,)
-        Numbers of centers.
+        Numbers of centers or features.
+    scale : array of shape (S,) or None
+        What penalties are multiplied by for the columns that statistics are of: m for
+        random features ψ, as λ belongs to ψ/√m.
     """
 
     penalties: Array
     sizes: Array
+    scale: Array | None = None
+
+    @property
+    def ridges(self) -> Array:
+        """Penalties of the columns that statistics are of, shape (L, S)."""
+        return self.penalties if self.scale is None else self.penalties * self.scale
+
+
+def groups(ridges: Array) -> list[tuple[float, Array, Array]]:
+    """Return the pairs that share a penalty, which one factorisation serves.
+
+    All sizes of a Nyström map do; and for random features, where m times λ counts, those
+    of half the size and twice the penalty.
+
+    Parameters
+    ----------
+    ridges : array of shape (L, S)
+
+    Returns
+    -------
+    list of (value, i, s)
+        Positions of the pairs, from the largest value to the smallest.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.estimators.map_search import groups
+    >>> [value for value, _, _ in groups(np.array([[2.0, 4.0], [1.0, 2.0]]))]
+    [4.0, 2.0, 1.0]
+    """
+    flat = ridges.ravel()
+    order = np.argsort(-flat, kind="stable")
+    values = flat[order]
+    # Products of decimal grids that are equal on paper differ in the last digits.
+    new = np.concatenate([[True], values[1:] < values[:-1] * (1 - _SAME)])
+    parts = np.split(order, np.flatnonzero(new)[1:])
+    return [(float(flat[part[0]]), *np.divmod(part, ridges.shape[1])) for part in parts]
 
 
 def judge(
@@ -155,23 +198,28 @@ def _from_moments(
     """Return the sums of squared errors, held-out and training, or None where they cancel."""
     moments = [ridge.moments(outside), ridge.moments()]
     sums = np.empty((2, 2, *grid.penalties.shape))
-    n_penalties = len(grid.penalties)
-    for i in track(range(n_penalties), n_penalties, "penalties", progress):
-        (held, bounds), (train, _) = ridge.squared_errors(grid.penalties[i], sizes, moments)
+    pairs = groups(grid.ridges)
+    for value, i, s in track(pairs, len(pairs), "penalties", progress):
+        (held, bounds), (train, _) = ridge.squared_errors(_all(value, s), sizes[s], moments)
         if not trusted(held, bounds):
             return None
-        sums[0, :, i], sums[1, :, i] = held, train
+        sums[0, :, i, s], sums[1, :, i, s] = held[:, None], train[:, None]
     return sums
 
 
+def _all(value: float, pairs: Array) -> Array:
+    return np.full(len(pairs), value)
+
+
 def _train_sums(ridge: NestedRidge, grid: Grid, sizes: Array) -> Array:
-    own = ridge.moments()
-    errors = [ridge.squared_errors(row, sizes, [own])[0][0] for row in grid.penalties]
-    return np.stack(errors)
+    own, errors = ridge.moments(), np.empty(grid.penalties.shape)
+    for value, i, s in groups(grid.ridges):
+        errors[i, s] = ridge.squared_errors(_all(value, s), sizes[s], [own])[0][0]
+    return errors
 
 
 def _residuals(
-    rows: Stream, cells: Array, map: NystromMap, ridge: NestedRidge, grid: Grid, sizes: Array,
+    rows: Stream, cells: Array, map: FeatureMap, ridge: NestedRidge, grid: Grid, sizes: Array,
     score: Score,
 ) -> Array:  # fmt: skip
     """Return the sums of errors of every model on some cells, from predictions."""
@@ -182,24 +230,26 @@ def _residuals(
     sums = np.zeros((2, n_penalties, n_sizes))
     for start in range(0, n_penalties, chunk):
         some = slice(start, start + chunk)
-        models = _models(map, ridge, grid.penalties[some], sizes, rows.source.dtype)
+        models = _models(map, ridge, grid.ridges[some], sizes, rows.source.dtype)
         sums[:, some] = score_models(rows, cells, map, models, score)
     return sums
 
 
 def _models(
-    map: NystromMap, ridge: NestedRidge, penalties: Array, sizes: Array, dtype: np.dtype[Any]
+    map: FeatureMap, ridge: NestedRidge, ridges: Array, sizes: Array, dtype: np.dtype[Any]
 ) -> Models:
-    weights = [ridge.solve(row, sizes) for row in penalties]
-    n_outputs = weights[0].shape[2]
-    intercepts = np.empty((len(penalties), len(sizes), n_outputs))
+    n_penalties, n_outputs = len(ridges), len(ridge.output_mean)
+    W = np.zeros((len(map), n_penalties, len(sizes), n_outputs))
+    intercepts = np.empty((n_penalties, len(sizes), n_outputs))
+    for value, i, s in groups(ridges):
+        W[:, i, s] = ridge.solve(_all(value, s), sizes[s])
     coefficients = []
-    for s, size in enumerate(sizes):
-        W = np.stack([w[:size, s] for w in weights], axis=1)
-        for i, w in enumerate(weights):
-            intercepts[i, s] = ridge.intercept(w[:, s])
-        alpha = map.coefficients(W.reshape(size, len(penalties) * n_outputs)).astype(dtype)
-        coefficients.append(alpha.reshape(size, len(penalties), n_outputs))
+    for k, size in enumerate(sizes):
+        some = np.ascontiguousarray(W[:size, :, k]).reshape(size, n_penalties * n_outputs)
+        for row in range(n_penalties):
+            intercepts[row, k] = ridge.intercept(W[:, row, k])
+        alpha = map.coefficients(some).astype(dtype)
+        coefficients.append(alpha.reshape(size, n_penalties, n_outputs))
     return Models(coefficients, intercepts.astype(dtype))
 
 
@@ -212,10 +262,11 @@ def _gcv(
     own, shape = ridge.moments(), grid.penalties.shape
     sums, freedom = np.empty(shape), np.empty(shape)
     reliable = True
-    for i in track(range(shape[0]), shape[0], "penalties", rows.progress):
-        ((sums[i], bounds),) = ridge.squared_errors(grid.penalties[i], sizes, [own])
-        reliable &= trusted(sums[i], bounds)
-        freedom[i] = 1 - ridge.freedom(grid.penalties[i], sizes) / n_rows
+    pairs = groups(grid.ridges)
+    for value, i, s in track(pairs, len(pairs), "penalties", rows.progress):
+        ((sums[i, s], bounds),) = ridge.squared_errors(_all(value, s), sizes[s], [own])
+        reliable &= trusted(sums[i, s], bounds)
+        freedom[i, s] = 1 - ridge.freedom(_all(value, s), sizes[s]) / n_rows
     if not reliable:
         everything, score = np.ones(len(cells), bool), RootMeanSquare()
         sums = _residuals(rows, everything, fitted.map, ridge, grid, sizes, score)[0]
@@ -228,7 +279,7 @@ def _gcv(
 def solve(
     fitted: Fitted, rows: Stream, cells: Cells, penalty: float, size: int, intercept: bool
 ) -> Solved:
-    """Return the model of one penalty and number of centers, fitted to all rows.
+    """Return the model of one penalty and size, fitted to all rows.
 
     Parameters
     ----------
@@ -236,7 +287,9 @@ def solve(
     rows : Stream
     cells : Cells
     penalty : float
+        Of the columns that statistics are of.
     size : int
+        Number of centers or features.
     intercept : bool
 
     Returns

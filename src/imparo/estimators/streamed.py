@@ -1,0 +1,111 @@
+"""What estimators that read rows in blocks share: parameters, rows, widths."""
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from imparo.data.sources import Source
+from imparo.engine import Array, parse_memory
+from imparo.errors import MemoryBudgetError
+from imparo.estimators import grids
+from imparo.estimators.cells import Cells
+from imparo.estimators.inputs import check_type
+from imparo.estimators.passes import Stream
+from imparo.estimators.splits import check_validation
+from imparo.estimators.streams import read_rows
+from imparo.filters import Tikhonov
+from imparo.kernels import Kernel, Linear, as_kernel, widths
+
+_SAMPLE = 1000
+# Matrices of m × m numbers that are alive at once, besides one for every cell.
+_MATRICES = 8
+
+
+class Streamed(BaseEstimator):
+    """A machine that passes over its rows: parameters, rows and widths."""
+
+    kernel: Any
+    sigma: Any
+    intercept: Any
+    validation: Any
+    memory: Any
+    dtype: Any
+    progress: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        try:
+            kernel = as_kernel(self.kernel)
+        except (TypeError, ValueError):
+            kernel = Linear()  # tags are asked for before fit can refuse the kernel
+        tags.input_tags.sparse = self._takes_sparse(kernel)
+        return tags
+
+    def _takes_sparse(self, kernel: Kernel) -> bool:
+        return kernel.sparse
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        return read_rows(self, X, y, sample_weight, **checks)
+
+    def _check_flags(self) -> None:
+        is_bool = isinstance(self.intercept, bool | np.bool_)
+        check_type("intercept", self.intercept, "True or False", is_bool)
+        draws = isinstance(self.progress, bool | np.bool_) or callable(self.progress)
+        check_type("progress", self.progress, "True, False or a function", draws)
+
+    def _checked_validation(self) -> Any:
+        if isinstance(self.validation, str) and self.validation == "loo":
+            raise ValueError(
+                "validation='loo' has no closed form over numbers of centers or features; give "
+                "'gcv', a fraction, a number of folds, a splitter or pairs of index arrays"
+            )
+        if isinstance(self.validation, str) and self.validation == "auto":
+            return 0.2
+        return check_validation(self.validation, Tikhonov())
+
+    def _as_rows(self, source: Source, Y: Array, weight: Array, cells: Cells) -> Stream:
+        memory = parse_memory(self.memory)
+        if len(cells.of_row) != len(Y):
+            raise ValueError(
+                f"the model was fitted to {len(cells.of_row):,} rows and {len(Y):,} were "
+                "given; give the same rows"
+            )
+        return Stream(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
+
+    def _candidates(
+        self, kernel: Kernel, source: Source, kept: Array
+    ) -> list[tuple[float | None, Kernel]]:
+        if not kernel.needs_sigma:
+            if not (isinstance(self.sigma, str) and self.sigma == "median"):
+                raise ValueError(
+                    f"sigma={self.sigma!r} has no effect on {kernel!r}, which has no width to "
+                    "set; leave sigma out, or give the kernel without its width"
+                )
+            return [(getattr(kernel, "sigma", None), kernel)]
+        if not isinstance(self.sigma, str):
+            found = widths(self.sigma, kernel, source)  # which need no rows
+            return [(float(s), kernel.with_sigma(float(s))) for s in found]
+        sample = kept
+        if len(kept) > _SAMPLE:
+            sample = kept[np.random.RandomState(0).choice(len(kept), _SAMPLE, replace=False)]
+        found = widths(self.sigma, kernel, source.take(sample))
+        return [(float(s), kernel.with_sigma(float(s))) for s in found]
+
+    def _room(
+        self, asked: Any, name: str, cells: Cells, memory: int, n_candidates: int, most: int
+    ) -> int:
+        """Return the largest size whose statistics fit, or raise if a larger one is asked."""
+        # With several widths the best statistics so far are kept beside the new ones.
+        per_pair = 8 * (min(n_candidates, 2) * len(cells) + _MATRICES)
+        room = int(np.sqrt(memory / per_pair))
+        if room < most and not isinstance(asked, str):
+            largest = int(np.max(grids.sizes(asked, 1, most, name)))
+            if largest > room:
+                what = name.removeprefix("n_")
+                raise MemoryBudgetError(
+                    f"{largest:,} {what} with {len(cells)} parts of the rows need "
+                    f"{per_pair * largest**2:,} bytes and memory is {memory:,}; use at most "
+                    f"{room:,} {what}, fewer folds, or raise memory"
+                )
+        return max(1, min(most, room))
