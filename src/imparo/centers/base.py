@@ -146,7 +146,9 @@ def draw(scores: Array, size: int, rng: np.random.RandomState) -> Array:
     ``size`` gives the first of the same draws. Cost n + size·log n.
     """
     total = np.cumsum(scores, dtype=np.float64)
-    return np.searchsorted(total, rng.random_sample(size) * total[-1], side="right")
+    drawn = np.searchsorted(total, rng.random_sample(size) * total[-1], side="right")
+    # The largest random number may round to the total.
+    return np.minimum(drawn, np.flatnonzero(scores)[-1])
 
 
 def block_rows(X: Any, n_columns: int, held: int, memory: int, remedy: str) -> int:
