@@ -8,7 +8,12 @@ from numpy.testing import assert_allclose
 from scipy import sparse
 from sklearn.model_selection import GroupKFold, KFold
 
-from imparo import KernelClassifier, KernelRegressor
+from imparo import (
+    KernelClassifier,
+    KernelRegressor,
+    RandomFeatureClassifier,
+    RandomFeatureRegressor,
+)
 from imparo.errors import (
     ImparoWarning,
     MemoryBudgetError,
@@ -143,7 +148,10 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("make", [KernelRegressor, KernelClassifier])
+@pytest.mark.parametrize(
+    "make",
+    [KernelRegressor, KernelClassifier, RandomFeatureRegressor, RandomFeatureClassifier],
+)
 @pytest.mark.parametrize("name", ROWS)
 def test_bad_rows_leave_a_fitted_model_as_it_was(wave, make, name):
     X, y = wave

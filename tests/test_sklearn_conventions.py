@@ -26,6 +26,9 @@ from imparo import (
     NystromRegressor,
     NytroClassifier,
     NytroRegressor,
+    RandomFeatureClassifier,
+    RandomFeatureRegressor,
+    RandomFeatures,
 )
 from imparo.kernels import Gaussian, Linear
 
@@ -65,11 +68,32 @@ ESTIMATORS += [
         {"filter": "cg", "validation": 3},
     )
 ]
+ESTIMATORS += [
+    make(**settings, random_state=0)
+    for make in (RandomFeatureRegressor, RandomFeatureClassifier)
+    for settings in (
+        {},
+        {**FIXED, "n_features": 32},
+        {"penalty": "n_features", "intercept": True},
+        {"validation": "gcv", "features": "leverage"},
+        {"validation": 3, "features": "sorf", "n_features": [8, 32]},
+    )
+]
+ESTIMATORS += [
+    RandomFeatures(**settings, random_state=0)
+    for settings in (
+        {},
+        {"kernel": "laplacian", "sigma": 2.0, "n_features": 16},
+        {"features": "leverage", "n_features": "sqrt"},
+    )
+]
 ESTIMATORS += [make(budget=30, random_state=0) for make in (AutoRegressor, AutoClassifier)]
 
 
 def expected_failures(estimator):
     """Return the checks that cannot hold, each with its reason in one line."""
+    if isinstance(estimator, RandomFeatures):
+        return {}
     weights = "copies of a row change what is left out, held out, or the median distance"
     given = estimator.get_params().get("penalty")
     failures = {}
@@ -78,6 +102,8 @@ def expected_failures(estimator):
     if isinstance(estimator, NystromRegressor | NystromClassifier):
         weights = "copies of a row change which rows are drawn as centers, and held out"
         given = None
+    if isinstance(estimator, RandomFeatureRegressor | RandomFeatureClassifier):
+        weights = "copies of a row change how many features there are, and what is held out"
     if given != FIXED["penalty"]:
         failures["check_sample_weight_equivalence_on_dense_data"] = weights
         failures["check_sample_weight_equivalence_on_sparse_data"] = weights

@@ -13,6 +13,9 @@ from imparo.estimators import (
     NystromRegressor,
     NytroClassifier,
     NytroRegressor,
+    RandomFeatureClassifier,
+    RandomFeatureRegressor,
+    RandomFeatures,
 )
 from imparo.paths import Path
 from imparo.persistence import load, save
@@ -29,6 +32,9 @@ __all__ = [
     "NytroClassifier",
     "NytroRegressor",
     "Path",
+    "RandomFeatureClassifier",
+    "RandomFeatureRegressor",
+    "RandomFeatures",
     "__version__",
     "load",
     "save",

@@ -4,6 +4,8 @@ from imparo.estimators.auto import AutoClassifier, AutoRegressor
 from imparo.estimators.exact import KernelClassifier, KernelRegressor
 from imparo.estimators.nystrom import NystromClassifier, NystromRegressor
 from imparo.estimators.nytro import NytroClassifier, NytroRegressor
+from imparo.estimators.random_features import RandomFeatureClassifier, RandomFeatureRegressor
+from imparo.estimators.transformers import RandomFeatures
 
 __all__ = [
     "AutoClassifier",
@@ -14,4 +16,7 @@ __all__ = [
     "NystromRegressor",
     "NytroClassifier",
     "NytroRegressor",
+    "RandomFeatureClassifier",
+    "RandomFeatureRegressor",
+    "RandomFeatures",
 ]

@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, default_engine, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
 from imparo.estimators.inputs import (
@@ -170,8 +170,15 @@ class ExactMachine(BaseEstimator):
         X = validate_data(
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
-        F = predict_in_blocks(
-            X, self.kernel_, self.X_fit_, coef.reshape(len(coef), -1), parse_memory(self.memory)
-        )
+        coef = coef.reshape(len(coef), -1)
+        if self.X_fit_ is None:  # weights of the columns
+            F = default_engine().product(X, coef)
+        else:
+            F = predict_in_blocks(
+                X,
+                lambda rows: self.kernel_(rows, self.X_fit_),
+                coef,
+                parse_memory(self.memory),
+            )
         F += np.asarray(self.intercept_, F.dtype)
         return F

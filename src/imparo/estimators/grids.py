@@ -19,6 +19,7 @@ _NUMBERS_OF_STEPS = 100
 # The most centers that "auto" takes, where the pass over 10⁵ rows takes seconds, and about
 # the fewest that it tries.
 _MOST_CENTERS, _FEWEST_CENTERS = 2000, 10
+_MOST_FEATURES = 2048
 
 
 def check_levels(filter: Filter, name: Any, levels: dict[str, Any]) -> None:
@@ -61,8 +62,8 @@ def penalties(penalty: Any, diagonal: Array, count: int = _PENALTIES) -> Array:
     if isinstance(penalty, str):
         if penalty != "auto":
             raise ValueError(
-                f"penalty={penalty!r} is not known; give a number, a grid or 'auto' (or, with "
-                "centers, 'n_centers')"
+                f"penalty={penalty!r} is not known; give a number, a grid or 'auto' (or "
+                "'n_centers' with centers, 'n_features' with random features)"
             )
         top = float(np.mean(diagonal, dtype=np.float64))
         top = top if top > 0 else 1.0
@@ -123,6 +124,47 @@ def halves(top: int) -> Array:
     """Return ``top`` and its halves down to 10 or so, increasing."""
     halvings = max(0, int(np.log2(max(top, 1) / _FEWEST_CENTERS)))
     return np.unique(np.ceil(top / 2.0 ** np.arange(halvings + 1)).astype(int))
+
+
+def feature_counts(value: Any, n: int, most: int, step: int) -> Array:
+    """Return the grid of numbers of random features.
+
+    Parameters
+    ----------
+    value : int, array-like, "sqrt" or "auto"
+        "sqrt" is √n; "auto" goes up to √n log n, at most 2048, by exact doublings, for which
+        penalties that double are shared between sizes.
+    n : int
+        Number of rows.
+    most : int
+        The largest number that there can be.
+    step : int
+        Numbers must be multiples of this.
+
+    Returns
+    -------
+    array of shape (S,)
+        Increasing.
+    """
+    root = float(np.sqrt(n))
+    if isinstance(value, str) and value == "sqrt":
+        return np.array([min(step * int(np.ceil(root / step)), most // step * step)])
+    if isinstance(value, str) and value == "auto":
+        top = min(most, _MOST_FEATURES, root * np.log(max(n, 2)))
+        doublings = max(0, int(np.log2(max(top, 1) / _FEWEST_CENTERS)))
+        smallest = step * max(1, int(top / 2**doublings / step))
+        return smallest * 2 ** np.arange(doublings + 1)
+    if isinstance(value, str):
+        raise ValueError(
+            f"n_features={value!r} is not known; give a number, a grid, 'sqrt' or 'auto'"
+        )
+    grid = sizes(value, n, most, "n_features")
+    if (grid % step).any():
+        raise ValueError(
+            f"n_features={value!r} must hold multiples of {step}: features come as pairs of "
+            "cosine and sine; give even numbers, or a rule such as Fourier(form='cosine')"
+        )
+    return grid
 
 
 def iterations(value: Any, filter: Filter) -> Array:

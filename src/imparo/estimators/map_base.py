@@ -75,8 +75,8 @@ class MapMachine(Streamed):
         """Return a map grown to what was drawn, or raise where that does not extend it."""
 
     @abstractmethod
-    def _scale(self, kernel: Kernel, drawn: Any) -> Array:
-        """Return values of K(x, x), the mean of which is the largest automatic penalty."""
+    def _scale(self, kernel: Kernel, drawn: Any, dtype: np.dtype[Any]) -> Array:
+        """Return values of K(x, x) in the type of the rows, to set automatic penalties by."""
 
     @abstractmethod
     def _grid_of(self, penalties: Array, sizes: Array) -> Grid:
@@ -131,7 +131,7 @@ class MapMachine(Streamed):
             if i == 0 or self._draws_by_kernel():
                 drawn = self._draw(source, candidate, allowed, int(sizes[-1]), seed)
             if i == 0:
-                grid = self._grid(candidate, drawn, sizes)
+                grid = self._grid(candidate, drawn, sizes, source.dtype)
             fitted = None  # not two sets of statistics besides the best
             map = self._map(candidate, drawn)
             smallest = float(grid.ridges.min())
@@ -190,7 +190,7 @@ class MapMachine(Streamed):
         allowed = cells.may_be_centers()
         most = self._most(allowed, cells, rows.memory, 1)
         before, old = fitted.map.n_given, self.path_
-        wanted = int(grids.sizes(self._wanted, len(kept), most, self._size)[-1])
+        wanted = self._checked_wanted(len(kept), most)
         drawn = self._draw(source, self.kernel_, allowed, wanted, seed)
         wanted = len(drawn)
         if wanted <= before:
@@ -201,7 +201,7 @@ class MapMachine(Streamed):
             )
         map = self._grown(fitted.map, drawn)
         sizes = [wanted] if old is None else np.unique([*old.sizes, wanted])
-        grid = self._grid(self.kernel_, drawn, np.asarray(sizes))
+        grid = self._grid(self.kernel_, drawn, np.asarray(sizes), source.dtype)
         if old is not None and old.penalties is not None:
             values = old.penalties if penalties is None else penalties
             shape = len(values), len(grid.sizes)
@@ -215,6 +215,10 @@ class MapMachine(Streamed):
             scores = judge(fitted, rows, cells, grid, score, self.intercept)
             path = self._path([self.sigma_], grid, [scores], score, old.method)
         return self._chosen_model(fitted, drawn, rows, grid, path), path
+
+    def _checked_wanted(self, n: int, most: int) -> int:
+        """Return the size that is asked for, as far as it can be had."""
+        return int(grids.sizes(self._wanted, n, most, self._size)[-1])
 
     def _check_unchanged(self) -> None:
         """Raise if a parameter that the statistics depend on is not what it was in fit."""
@@ -253,13 +257,17 @@ class MapMachine(Streamed):
         """Return whether a value of the size parameter is a single number."""
         return not isinstance(size, str) and np.size(size) == 1
 
-    def _grid(self, kernel: Kernel, drawn: Any, sizes: Array) -> Grid:
-        diagonal = self._scale(kernel, drawn)
+    def _grid(self, kernel: Kernel, drawn: Any, sizes: Array, dtype: np.dtype[Any]) -> Grid:
+        diagonal = self._scale(kernel, drawn, dtype)
         if self._by_size():
             scale = float(np.mean(diagonal, dtype=np.float64))
             return self._grid_of((scale * self._penalty_of(sizes))[None, :], sizes)
-        values = grids.penalties(self.penalty, diagonal, _PENALTIES)
+        values = self._penalties(diagonal)
         return self._grid_of(np.broadcast_to(values[:, None], (len(values), len(sizes))), sizes)
+
+    def _penalties(self, diagonal: Array) -> Array:
+        """Return the grid of penalties, from the largest to the smallest."""
+        return grids.penalties(self.penalty, diagonal, _PENALTIES)
 
     def _path(
         self, sigmas: list[Any], grid: Grid, scores: list[Scores], score: Score, method: str

@@ -70,7 +70,7 @@ class NystromMachine(Subsampled, MapMachine):
         _check_same_centers(drawn, map)
         return map.grow(drawn.X[map.n_given :])
 
-    def _scale(self, kernel: Kernel, drawn: Centers) -> Array:
+    def _scale(self, kernel: Kernel, drawn: Centers, dtype: np.dtype[Any]) -> Array:
         return kernel.diagonal(drawn.X)
 
     def _grid_of(self, penalties: Array, sizes: Array) -> Grid:

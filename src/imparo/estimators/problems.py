@@ -5,7 +5,7 @@ unit vector and P = I − uuᵀ (or I without an intercept), the dual works on
 M = P S K S P and the right-hand side P S Y, the primal on ΦᵀΦ with Φ = P S X.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -322,19 +322,29 @@ def _take_out_direction(M: Array, u: Array) -> float:
     return size
 
 
-def predict_in_blocks(X: Any, kernel: Kernel, fitted: Any, coef: Array, memory: int) -> Array:
-    """Return K(X, fitted)·coef, in blocks of rows within ``memory``.
+def predict_in_blocks(
+    X: Any, features: Callable[[Any], Array], coef: Array, memory: int
+) -> Array:
+    """Return features(X)·coef, in blocks of rows within ``memory``.
 
-    ``fitted`` is None where ``coef`` are weights of the columns of X.
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d)
+    features : callable
+        From a block of b rows to b rows of p features, or kernel values.
+    coef : array of shape (p, T)
+    memory : int
+
+    Returns
+    -------
+    array of shape (n, T)
     """
     product = default_engine().product
-    if fitted is None:
-        return product(X, coef)
     F = np.empty((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
     if sparse.issparse(X):
         X = X.tocsr()
     per_row = 4 * coef.itemsize * max(1, coef.shape[0])
     block = rows_within(per_row, memory, "the prediction of one row")
     for rows in row_blocks(X.shape[0], block):
-        F[rows] = product(kernel(X[rows], fitted), coef)
+        F[rows] = product(features(X[rows]), coef)
     return F

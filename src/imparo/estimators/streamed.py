@@ -93,12 +93,13 @@ class Streamed(BaseEstimator):
         return [(float(s), kernel.with_sigma(float(s))) for s in found]
 
     def _room(
-        self, asked: Any, name: str, cells: Cells, memory: int, n_candidates: int, most: int
-    ) -> int:
+        self, asked: Any, name: str, cells: Cells, memory: int, n_candidates: int, most: int,
+        step: int = 1,
+    ) -> int:  # fmt: skip
         """Return the largest size whose statistics fit, or raise if a larger one is asked."""
         # With several widths the best statistics so far are kept beside the new ones.
         per_pair = 8 * (min(n_candidates, 2) * len(cells) + _MATRICES)
-        room = int(np.sqrt(memory / per_pair))
+        room = int(np.sqrt(memory / per_pair)) // step * step
         if room < most and not isinstance(asked, str):
             largest = int(np.max(grids.sizes(asked, 1, most, name)))
             if largest > room:
@@ -108,4 +109,4 @@ class Streamed(BaseEstimator):
                     f"{per_pair * largest**2:,} bytes and memory is {memory:,}; use at most "
                     f"{room:,} {what}, fewer folds, or raise memory"
                 )
-        return max(1, min(most, room))
+        return max(step, min(most, room))

@@ -105,9 +105,11 @@ class Subsampled(Streamed):
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
         F = predict_in_blocks(
-            X, self.kernel_, self.centers_, coef.reshape(len(coef), np.size(self.intercept_)),
+            X,
+            lambda rows: self.kernel_(rows, self.centers_),
+            coef.reshape(len(coef), np.size(self.intercept_)),
             parse_memory(self.memory),
-        )  # fmt: skip
+        )
         F += np.asarray(self.intercept_, F.dtype)
         return F
 
