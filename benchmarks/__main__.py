@@ -2,13 +2,15 @@
 
 import sys
 
-from benchmarks import auto, exact, factors, large, memory, nystrom
+from benchmarks import advise, auto, exact, factors, features, large, memory, nystrom
 
 BENCHMARKS = {
     "exact": exact.main,
     "nystrom": nystrom.main,
     "large": large.main,
     "auto": auto.main,
+    "features": features.main,
+    "advise": advise.main,
     "factors": factors.main,
     "memory": memory.main,
 }

@@ -12,6 +12,7 @@ import imparo.centers
 import imparo.features
 import imparo.filters
 import imparo.kernels
+import imparo.theory
 
 ROOT = Path(__file__).parent.parent
 NUMBER = r"-?\d+\.?\d*(?:e[+-]?\d+)?"
@@ -43,7 +44,7 @@ def test_the_other_example_of_the_readme_runs():
 def test_every_public_name_is_listed():
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for module in (
-        imparo, imparo.kernels, imparo.filters, imparo.centers, imparo.features,
+        imparo, imparo.kernels, imparo.filters, imparo.centers, imparo.features, imparo.theory,
     ):  # fmt: skip
         for name in set(module.__all__) - {"__version__"}:
             assert re.search(rf"{re.escape(module.__name__)}\.{name}\b", listed), name

@@ -3,6 +3,7 @@
 import click
 
 from imparo import __version__
+from imparo.cli.advise import advise_command
 from imparo.cli.demo import demo
 
 
@@ -13,3 +14,4 @@ def main() -> None:
 
 
 main.add_command(demo)
+main.add_command(advise_command)

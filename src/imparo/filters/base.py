@@ -159,6 +159,8 @@ def largest_eigenvalue(M: Any, n: int) -> float:
     >>> round(largest_eigenvalue(np.diag([1.0, 4.0, 2.0]), 3), 4)
     4.0
     """
+    if n == 0:
+        return 0.0
     product = as_operator(M)
     if n <= 32:
         return float(np.linalg.eigvalsh(product(np.eye(n)))[-1]) * MARGIN

@@ -25,7 +25,7 @@ _COLORS = {
 
 
 def subsampling_limit(snr: float, n: int) -> float:
-    """Return c₁ = n/|log(n·SNR)|: below this dimension it pays to take a subset of centers.
+    """Return c₁ = n/abs(log(n·SNR)): below this dimension it pays to take a subset of centers.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def subsampling_limit(snr: float, n: int) -> float:
 
 
 def iteration_limit(snr: float) -> float:
-    """Return c₂ = SNR/|log SNR|: above this dimension it pays to iterate and stop early.
+    """Return c₂ = SNR/abs(log SNR): above this dimension it pays to iterate and stop early.
 
     Parameters
     ----------
