@@ -10,6 +10,7 @@ from scipy import sparse
 
 from imparo.engine import (
     NumpyEngine,
+    Tridiagonal,
     available_memory,
     default_engine,
     factor_with_jitter,
@@ -465,3 +466,29 @@ def test_row_blocks_cover_every_row_once_in_order(n_rows, block_rows):
     assert [i for block in blocks for i in block] == list(range(n_rows))
     assert all(len(block) == block_rows for block in blocks[:-1])
     assert all(1 <= len(block) <= block_rows for block in blocks)
+
+
+@pytest.mark.parametrize("p", [1, 2, 3, 65, 200])
+@pytest.mark.parametrize("outputs", [1, 3])
+def test_tridiagonal_form_solves_every_ridge(rng, p, outputs):
+    A = positive_definite(rng, p)
+    B, ridges = rng.standard_normal((p, outputs)), np.array([1e-6, 0.3, 100.0])
+    lower = np.tril(A)  # the upper triangle is not read
+    form = Tridiagonal(np.array(lower, order="F"))
+    W = form.solve(ridges, B)
+    assert W.shape == (p, 3, outputs)
+    for i, ridge in enumerate(ridges):
+        close(W[:, i], np.linalg.solve(A + ridge * np.eye(p), B))
+    np.testing.assert_allclose(form.eigenvalues(), np.linalg.eigvalsh(A), rtol=1e-10)
+
+
+def test_tridiagonal_form_of_a_singular_matrix(rng):
+    B = rng.standard_normal((4, 9))
+    form = Tridiagonal(np.array(B.T @ B, order="F"))
+    values = form.eigenvalues()
+    assert (values >= 0).all()
+    assert np.count_nonzero(values > 1e-10) == 4
+    w = form.solve(np.array([1e-3]), np.ones((9, 1)))[:, 0]
+    close(w, np.linalg.solve(B.T @ B + 1e-3 * np.eye(9), np.ones((9, 1))), np.float32)
+    with pytest.raises(NotPositiveDefiniteError, match="with a ridge of -1"):
+        form.solve(np.array([-1.0]), np.ones((9, 1)))

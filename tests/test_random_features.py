@@ -324,12 +324,12 @@ PENALTIES = st.builds(
 )
 def test_groups_are_a_partition_of_equal_products(penalties, sizes):
     ridges = np.outer(penalties, np.array(sizes, float))
-    found = groups(ridges)
-    pairs = [(i, s) for _, rows, columns in found for i, s in zip(rows, columns, strict=True)]
+    found = groups(ridges, np.array(sizes))
+    pairs = [pair for part in found for pair in zip(*part, strict=True)]
     assert sorted(pairs) == [(i, s) for i in range(len(penalties)) for s in range(len(sizes))]
-    values = [value for value, _, _ in found]
+    values = [ridges[rows[0], columns[0]] for rows, columns in found]
     assert all(a > b for a, b in pairwise(values))
-    for value, rows, columns in found:
+    for value, (rows, columns) in zip(values, found, strict=True):
         assert_allclose(ridges[rows, columns], value, rtol=1e-12)
     for value in ridges.ravel():  # what is equal to rounding is not told apart
         assert sum(np.isclose(value, v, rtol=1e-14, atol=0) for v in values) == 1
@@ -338,7 +338,39 @@ def test_groups_are_a_partition_of_equal_products(penalties, sizes):
 def test_groups_of_products_that_are_equal_on_paper():
     ridges = np.outer([0.7, 0.07, 0.007], [3.0, 30.0, 300.0])
     assert len(set(ridges.ravel())) > 5  # of nine, and the rest differ by rounding
-    assert len(groups(ridges)) == 5
+    assert len(groups(ridges, np.array([3, 30, 300]))) == 5
+
+
+def test_many_penalties_of_few_sizes_are_grouped_by_size():
+    sizes, penalties = np.array([10, 100]), np.geomspace(1, 1e-6, 41)
+    found = groups(np.outer(penalties, sizes), sizes)
+    assert [(list(i), set(s)) for i, s in found] == [
+        (list(range(41)), {0}),
+        (list(range(41)), {1}),
+    ]
+    # Sizes that all share the factor of a penalty are not worth a reduction each.
+    sizes = np.arange(2, 101)
+    found = groups(np.repeat(penalties[:, None], len(sizes), axis=1), sizes)
+    assert [set(i) for i, _ in found] == [{k} for k in range(41)]
+
+
+@pytest.mark.parametrize("validation", [0.2, 3, "gcv"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_path_by_reductions_is_the_path_by_factors(rows, validation, intercept):
+    X, y, w = rows
+    penalties = np.geomspace(1, 1e-7, 30)
+    parameters = {
+        "sigma": 1.0, "n_features": [10, 24], "validation": validation, "random_state": 0,
+        "intercept": intercept,
+    }  # fmt: skip
+    whole = RandomFeatureRegressor(penalty=penalties, **parameters).fit(X, y, w).path_
+    parts = [
+        RandomFeatureRegressor(penalty=some, **parameters).fit(X, y, w).path_
+        for some in np.array_split(penalties, 6)  # too few for a reduction
+    ]
+    assert_allclose(whole.errors, np.concatenate([p.errors for p in parts]), rtol=1e-7)
+    trained = np.concatenate([p.train_errors for p in parts])
+    assert_allclose(whole.train_errors, trained, rtol=1e-7)
 
 
 # λ and m from the number of rows.

@@ -1,7 +1,5 @@
 """Fast transforms behind random features: Hadamard's, and cosines by tangents."""
 
-import threading
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,7 +9,7 @@ from scipy.linalg import hadamard
 
 from imparo.features import hadamard_transform, waves
 from imparo.features.hadamard import working_type
-from imparo.features.waves import cosine_waves, in_pieces, n_cores, wave_pairs
+from imparo.features.waves import cosine_waves, in_pieces, wave_pairs
 
 often = settings(max_examples=30, deadline=None)
 
@@ -135,39 +133,14 @@ def test_large_blocks_are_those_of_their_rows(rng, shape):
     assert_allclose(cosine_waves(theta, phases, amplitudes), cosines, rtol=0, atol=1e-15)
 
 
-@often
-@given(n=st.integers(0, 300), width=st.integers(0, 40), cores=st.integers(1, 5))
-def test_every_row_is_in_one_piece_whatever_the_number_of_cores(n, width, cores):
-    seen, lock = np.zeros(n, int), threading.Lock()
+@given(n=st.integers(0, 300), width=st.integers(0, 200))
+def test_every_row_is_in_one_piece(n, width):
+    seen = np.zeros(n, int)
 
     def work(rows):
-        with lock:
-            seen[rows] += 1
+        seen[rows] += 1
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(waves, "n_cores", lambda: cores)
         patch.setattr(waves, "_PIECE", 64)
-        patch.setattr(waves, "_LARGE", 500)
         in_pieces(work, n, width)
     assert (seen == 1).all()
-
-
-def test_threads_work_at_the_same_time_and_their_errors_are_raised(monkeypatch):
-    monkeypatch.setattr(waves, "n_cores", lambda: 2)
-    both = threading.Barrier(2, timeout=20)
-
-    def meet(rows):
-        both.wait()
-
-    # A row is a piece, and each of two pieces waits for the other.
-    in_pieces(meet, 2, waves._LARGE)
-
-    def fail(rows):
-        raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        in_pieces(fail, 2, waves._LARGE)
-
-
-def test_there_is_a_core():
-    assert n_cores() >= 1

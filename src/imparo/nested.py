@@ -5,17 +5,21 @@ the first t features, so that R w = (z_1 … z_t, 0 … 0), z = R⁻ᵀb, has th
 features, padded with zeros: S sizes are one triangular solve with S right-hand sides.
 Their validation errors are one product with the moments of the held-out rows. This does
 what the incremental Nyström algorithm (thesis, Alg. 1; :mod:`imparo.incremental_nystrom`)
-does by two rank-one updates a size. Cost L(p³/3 + 3Sp²) for L penalties and S sizes.
+does by two rank-one updates a size. Cost L(p³/3 + 3Sp²) for L penalties and S sizes. Where
+sizes are few and penalties many, one tridiagonal form a size costs less.
 """
 
+import contextlib
 from dataclasses import dataclass
 
 import numpy as np
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, Tridiagonal, default_engine
 from imparo.errors import NotPositiveDefiniteError
 from imparo.statistics import Statistics
 
+#: A reduction to tridiagonal form takes about as long as so many Cholesky factorisations.
+REDUCTION = 8
 # An error that comes from moments is trusted down to so many times its rounding error.
 _TRUST = 1e3
 
@@ -146,6 +150,7 @@ class NestedRidge:
             self.output_mean = statistics.output_sum / statistics.weight
             self._yy = self._yy - self.output_mean * statistics.output_sum
         self._last: tuple[tuple[float, int], tuple[Array, Array]] | None = None
+        self._form: tuple[int, Tridiagonal] | None = None
 
     def factor(self, penalty: float, size: int) -> tuple[Array, Array]:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
@@ -208,7 +213,8 @@ class NestedRidge:
         Parameters
         ----------
         penalties, sizes : arrays of shape (S,)
-            Where all penalties are equal there is one factorisation, else one a pair.
+            Where all penalties are equal there is one factorisation, where all sizes are and
+            penalties many one reduction, else one factorisation a pair.
 
         Returns
         -------
@@ -216,6 +222,13 @@ class NestedRidge:
         """
         engine, n_outputs = default_engine(), self._b.shape[1]
         W = np.zeros((len(self._b), len(sizes), n_outputs))
+        if self._is_reduced(sizes):
+            size = int(sizes[0])
+            ridges = self._ridges(penalties, size)
+            # Where rounding errors win, factor() raises the ridge as far as it must.
+            with contextlib.suppress(NotPositiveDefiniteError):
+                W[:size] = self._reduced(size).solve(ridges, self._b[:size])
+                return W
         if len(sizes) and (penalties == penalties[0]).all():
             top = int(np.max(sizes))
             R, z = self.factor(penalties[0], top)
@@ -227,6 +240,22 @@ class NestedRidge:
             R, z = self.factor(penalty, size)
             W[:size, i] = engine.solve_triangular(R, z)
         return W
+
+    def _is_reduced(self, sizes: Array) -> bool:
+        """Return whether a reduction serves these pairs better than factors."""
+        return bool(len(sizes) > REDUCTION and sizes[0] > 0 and (sizes == sizes[0]).all())
+
+    def _reduced(self, size: int) -> Tridiagonal:
+        """Return the tridiagonal form of A of the first features."""
+        if self._form is None or self._form[0] != size:
+            self._form = None  # not two of them
+            # The lower triangle of a column-major matrix is the upper one of its transpose.
+            A = np.array(self._A[:size, :size].T, order="F")
+            self._form = size, Tridiagonal(A)
+        return self._form[1]
+
+    def _ridges(self, penalties: Array, size: int) -> Array:
+        return np.maximum(self.total * penalties, self.smallest_ridge(size))
 
     def freedom(self, penalties: Array, sizes: Array) -> Array:
         """Return the degrees of freedom Tr(A(A + nλI)⁻¹) of every pair, plus the intercept.
@@ -242,6 +271,11 @@ class NestedRidge:
         -------
         array of shape (S,)
         """
+        if self._is_reduced(sizes):
+            size = int(sizes[0])
+            values = self._reduced(size).eigenvalues()[:, None]
+            inverse = np.sum(1 / (values + self._ridges(penalties, size)), axis=0)
+            return size - self.total * penalties * inverse + self.has_intercept
         found = np.empty(len(sizes))
         same = (penalties == penalties[0]).all()
         for i, (penalty, size) in enumerate(zip(penalties, sizes, strict=True)):
@@ -300,6 +334,7 @@ class NestedRidge:
         """
         p, n_outputs = self._b.shape
         every = (penalties == penalties[0]).all() and 3 * len(sizes) * n_outputs > p
+        every = every and not self._is_reduced(sizes)
         if not every or np.min(sizes) < 1:
             W = self.solve(penalties, sizes)
             return [moments.squared_errors(W) for moments in held]

@@ -10,11 +10,13 @@ from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
 from imparo.engine.scaling import power_of_two, resolution
 from imparo.engine.threads import threads_for
+from imparo.engine.tridiagonal import Tridiagonal
 
 __all__ = [
     "Array",
     "Engine",
     "NumpyEngine",
+    "Tridiagonal",
     "available_memory",
     "default_engine",
     "factor_with_jitter",

@@ -18,6 +18,7 @@ from imparo.estimators.nytro_base import NytroMachine
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import Splits, make_splits
 from imparo.kernels import Linear
+from imparo.nested import REDUCTION
 from imparo.paths import Path
 from imparo.persistence import persistent
 from imparo.scores import Score
@@ -160,7 +161,8 @@ class Search:
     def _cost(self, n: int, m: int, penalties: int, folds: int = 1) -> float:
         """Return operations of a Nyström fit, to scale measured times by."""
         d = self._source.shape[1]
-        solve = folds * penalties * m**3 / 3 + 4.0 * m**3
+        # Many penalties take a reduction to tridiagonal form for each of a few sizes.
+        solve = folds * min(penalties, 1.25 * REDUCTION) * m**3 / 3 + 4.0 * m**3
         judge = 0.0
         if self._Y.shape[1] > 1 or self._stratify:
             judge = 4.0 * (n / 5) * m * penalties * self._Y.shape[1]

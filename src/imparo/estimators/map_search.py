@@ -17,7 +17,7 @@ from imparo.estimators.passes import (
 )
 from imparo.estimators.solve import Solved
 from imparo.features import FeatureMap
-from imparo.nested import NestedRidge, trusted
+from imparo.nested import REDUCTION, NestedRidge, trusted
 from imparo.persistence import persistent
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores
@@ -100,35 +100,46 @@ class Grid:
         return self.penalties if self.scale is None else self.penalties * self.scale
 
 
-def groups(ridges: Array) -> list[tuple[float, Array, Array]]:
-    """Return the pairs that share a penalty, which one factorisation serves.
+def groups(ridges: Array, sizes: Array) -> list[tuple[Array, Array]]:
+    """Return the pairs of (λ, m) in groups that are cheapest to solve together.
 
-    All sizes of a Nyström map do; and for random features, where m times λ counts, those
-    of half the size and twice the penalty.
+    Pairs of one ridge share a Cholesky factor: all sizes of a Nyström map do, and for random
+    features, where m times λ counts, those of half the size and twice the penalty. Where that
+    leaves more factorisations than a tridiagonal form of every size is worth, pairs of one
+    size are solved together instead.
 
     Parameters
     ----------
     ridges : array of shape (L, S)
+    sizes : array of shape (S,)
+        Numbers of columns.
 
     Returns
     -------
-    list of (value, i, s)
-        Positions of the pairs, from the largest value to the smallest.
+    list of (i, s)
+        Positions of the pairs, from the largest ridge, or the smallest size, on.
 
     Examples
     --------
     >>> import numpy as np
     >>> from imparo.estimators.map_search import groups
-    >>> [value for value, _, _ in groups(np.array([[2.0, 4.0], [1.0, 2.0]]))]
-    [4.0, 2.0, 1.0]
+    >>> parts = groups(np.array([[2.0, 4.0], [1.0, 2.0]]), np.array([5, 10]))
+    >>> [list(zip(i.tolist(), s.tolist())) for i, s in parts]
+    [[(0, 1)], [(0, 0), (1, 1)], [(1, 0)]]
     """
     flat = ridges.ravel()
     order = np.argsort(-flat, kind="stable")
     values = flat[order]
     # Products of decimal grids that are equal on paper differ in the last digits.
     new = np.concatenate([[True], values[1:] < values[:-1] * (1 - _SAME)])
-    parts = np.split(order, np.flatnonzero(new)[1:])
-    return [(float(flat[part[0]]), *np.divmod(part, ridges.shape[1])) for part in parts]
+    by_ridge = np.split(order, np.flatnonzero(new)[1:])
+    cubes = sizes.astype(np.float64) ** 3
+    n_penalties, n_sizes = ridges.shape
+    cost = sum(cubes[part % n_sizes].max() for part in by_ridge)
+    if n_penalties > REDUCTION and REDUCTION * cubes.sum() < cost:
+        every = np.arange(n_penalties)
+        return [(every, np.full(n_penalties, s)) for s in range(n_sizes)]
+    return [np.divmod(part, n_sizes) for part in by_ridge]
 
 
 def judge(
@@ -198,23 +209,28 @@ def _from_moments(
     """Return the sums of squared errors, held-out and training, or None where they cancel."""
     moments = [ridge.moments(outside), ridge.moments()]
     sums = np.empty((2, 2, *grid.penalties.shape))
-    pairs = groups(grid.ridges)
-    for value, i, s in track(pairs, len(pairs), "penalties", progress):
-        (held, bounds), (train, _) = ridge.squared_errors(_all(value, s), sizes[s], moments)
+    parts, ridges = groups(grid.ridges, sizes), grid.ridges
+    for i, s in track(parts, len(parts), "penalties", progress):
+        (held, bounds), (train, _) = ridge.squared_errors(
+            _same(ridges, i, s), sizes[s], moments
+        )
         if not trusted(held, bounds):
             return None
         sums[0, :, i, s], sums[1, :, i, s] = held[:, None], train[:, None]
     return sums
 
 
-def _all(value: float, pairs: Array) -> Array:
-    return np.full(len(pairs), value)
+def _same(ridges: Array, i: Array, s: Array) -> Array:
+    """Return the ridges of a group, those of equal ones made equal to the last digit."""
+    found = ridges[i, s]
+    return found if (s == s[0]).all() else np.full(len(found), found[0])
 
 
 def _train_sums(ridge: NestedRidge, grid: Grid, sizes: Array) -> Array:
     own, errors = ridge.moments(), np.empty(grid.penalties.shape)
-    for value, i, s in groups(grid.ridges):
-        errors[i, s] = ridge.squared_errors(_all(value, s), sizes[s], [own])[0][0]
+    ridges = grid.ridges
+    for i, s in groups(ridges, sizes):
+        errors[i, s] = ridge.squared_errors(_same(ridges, i, s), sizes[s], [own])[0][0]
     return errors
 
 
@@ -241,8 +257,8 @@ def _models(
     n_penalties, n_outputs = len(ridges), len(ridge.output_mean)
     W = np.zeros((len(map), n_penalties, len(sizes), n_outputs))
     intercepts = np.empty((n_penalties, len(sizes), n_outputs))
-    for value, i, s in groups(ridges):
-        W[:, i, s] = ridge.solve(_all(value, s), sizes[s])
+    for i, s in groups(ridges, sizes):
+        W[:, i, s] = ridge.solve(_same(ridges, i, s), sizes[s])
     coefficients = []
     for k, size in enumerate(sizes):
         some = np.ascontiguousarray(W[:size, :, k]).reshape(size, n_penalties * n_outputs)
@@ -262,11 +278,12 @@ def _gcv(
     own, shape = ridge.moments(), grid.penalties.shape
     sums, freedom = np.empty(shape), np.empty(shape)
     reliable = True
-    pairs = groups(grid.ridges)
-    for value, i, s in track(pairs, len(pairs), "penalties", rows.progress):
-        ((sums[i, s], bounds),) = ridge.squared_errors(_all(value, s), sizes[s], [own])
+    parts, ridges = groups(grid.ridges, sizes), grid.ridges
+    for i, s in track(parts, len(parts), "penalties", rows.progress):
+        values = _same(ridges, i, s)
+        ((sums[i, s], bounds),) = ridge.squared_errors(values, sizes[s], [own])
         reliable &= trusted(sums[i, s], bounds)
-        freedom[i, s] = 1 - ridge.freedom(_all(value, s), sizes[s]) / n_rows
+        freedom[i, s] = 1 - ridge.freedom(values, sizes[s]) / n_rows
     if not reliable:
         everything, score = np.ones(len(cells), bool), RootMeanSquare()
         sums = _residuals(rows, everything, fitted.map, ridge, grid, sizes, score)[0]

@@ -6,9 +6,7 @@ are rational, cos θ = 2/(1 + t²) − 1 and sin θ = 2t/(1 + t²), exact to 4e-
 angle: t is never above 1e19, as no float64 comes closer than that to a pole.
 """
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,8 +14,6 @@ from imparo.engine import Array, row_blocks
 
 # Numbers in a piece: with what is made from them they fill a second-level cache.
 _PIECE = 2**15
-# Below so many numbers threads take longer to start than they save.
-_LARGE = 2**19
 
 
 def cosine_waves(angles: Array, phases: Array, amplitudes: Array) -> Array:
@@ -110,32 +106,17 @@ def _tangents(theta: Array) -> Array:
 
 
 def in_pieces(work: Callable[[slice], None], n_rows: int, width: int) -> None:
-    """Call ``work`` for pieces of the rows, on all cores where there is much to do.
+    """Call ``work`` for pieces of the rows, one after the other.
+
+    On threads of our own they would wait for those of BLAS, which spin for a while after
+    every product; measured, that made both slower.
 
     Parameters
     ----------
     work : callable
-        Takes a slice of the rows; pieces are done in any order and at the same time.
+        Takes a slice of the rows.
     n_rows, width : int
         Rows, and numbers in each.
     """
-    pieces = list(row_blocks(n_rows, max(1, _PIECE // max(1, width))))
-    threads = min(n_cores(), len(pieces)) if n_rows * width >= _LARGE else 1
-
-    def share(k: int) -> None:
-        for piece in pieces[k::threads]:
-            work(piece)
-
-    if threads == 1:
-        share(0)
-        return
-    # Started anew each time: a pool that is kept does not survive a fork.
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(share, range(threads)))
-
-
-def n_cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    for piece in row_blocks(n_rows, max(1, _PIECE // max(1, width))):
+        work(piece)
