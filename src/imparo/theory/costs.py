@@ -12,7 +12,10 @@ from imparo.engine import Array, default_engine
 from imparo.engine.blocks import PREFERRED_BLOCK_BYTES
 from imparo.features import FeatureRule, as_feature_rule
 from imparo.kernels import Kernel
+from imparo.nested import REDUCTION
 
+# What even the smallest fit takes: calls, checks, and memory that is not given back.
+_LEAST_SECONDS, _LEAST_BYTES, _LEAST_STEP = 0.03, 8e6, 5e-5
 # Sizes that speeds are measured at; between them they are interpolated.
 _SIZES = (64, 256, 1024)
 _ROWS = 1024
@@ -216,7 +219,8 @@ def exact_cost(problem: Problem, penalties: int, machine: Machine) -> Cost:
         d, errors = problem.d, n * penalties * problem.outputs
         seconds = n * d**2 / machine.rate("gram", d) + 9 * d**3 / machine.rate("eigen", d)
         seconds += 2 * d * errors / machine.rate("product", d) + 6e-8 * errors
-        return Cost(seconds, problem.itemsize * (7.5 * errors + 5 * d**2))
+        room = problem.itemsize * (7.5 * errors + 5 * d**2)
+        return Cost(_LEAST_SECONDS + seconds, _LEAST_BYTES + room)
     seconds = n**2 * problem.entry + 2 * n**2 * penalties * 1e-9
     if problem.rank < 0.6:
         r = max(1.0, problem.rank * n)
@@ -225,7 +229,7 @@ def exact_cost(problem: Problem, penalties: int, machine: Machine) -> Cost:
     else:
         seconds += 9 * n**3 / machine.rate("eigen", n)
     seconds += 2 * n**2 * problem.outputs / machine.rate("thin", n)
-    return Cost(seconds, 3.4 * n**2 * problem.itemsize)
+    return Cost(_LEAST_SECONDS + seconds, _LEAST_BYTES + 3.4 * n**2 * problem.itemsize)
 
 
 def nystrom_cost(
@@ -251,7 +255,7 @@ def nystrom_cost(
     seconds += n * m**2 / machine.rate("whiten", m) + 2 * m**3 / 3 / machine.rate("cholesky", m)
     seconds += _statistics(problem, m, machine)
     seconds += _judging(problem, m, penalties, penalties, sizes, problem.entry, machine)
-    return Cost(seconds, _map_bytes(problem, m, penalties, sizes, matrices=10))
+    return Cost(_LEAST_SECONDS + seconds, _map_bytes(problem, m, penalties, sizes, matrices=7))
 
 
 def random_feature_cost(
@@ -275,7 +279,7 @@ def random_feature_cost(
     factorisations = penalties + len(sizes) - 1
     seconds = problem.n * m * problem.feature + _statistics(problem, m, machine)
     seconds += _judging(problem, m, penalties, factorisations, sizes, problem.feature, machine)
-    return Cost(seconds, _map_bytes(problem, m, penalties, sizes, matrices=8))
+    return Cost(_LEAST_SECONDS + seconds, _map_bytes(problem, m, penalties, sizes, matrices=6))
 
 
 def nytro_cost(problem: Problem, m: int, iterations: int, machine: Machine) -> Cost:
@@ -296,12 +300,13 @@ def nytro_cost(problem: Problem, m: int, iterations: int, machine: Machine) -> C
     """
     n, T = problem.n, problem.outputs
     common = (n * m + m**2) * problem.entry + 2 * m**3 / 3 / machine.rate("cholesky", m)
+    common += _LEAST_SECONDS + 2 * iterations * _LEAST_STEP
     slow = machine.rate("thin", m)
     gram = n * m**2 / machine.rate("whiten", m) + _statistics(problem, m, machine)
     gram += 2 * iterations * 2 * m**2 * T / slow
     stored = 2 * iterations * 4 * n * m * T / slow
     if gram <= stored:
-        return Cost(common + gram, _map_bytes(problem, m, 1, np.array([m]), matrices=10))
+        return Cost(common + gram, _map_bytes(problem, m, 1, np.array([m]), matrices=7))
     room = problem.itemsize * n * m + 8 * 4 * m**2 + PREFERRED_BLOCK_BYTES
     return Cost(common + stored, room)
 
@@ -317,10 +322,12 @@ def _judging(
 ) -> float:  # fmt: skip
     """Return the seconds of all factorisations, solves and errors."""
     S, T = len(sizes), problem.outputs
+    # Penalties many, sizes few: a tridiagonal form of each.
+    reductions = REDUCTION * float(np.sum((np.asarray(sizes) / m) ** 3))
     copies = 3 * 8 * m**2 / 4e9
     each = m**3 / 3 / machine.rate("cholesky", m) + copies
-    each += 5 * m**2 * S * T / machine.rate("product", m)
-    seconds = (factorisations + 2) * each + 10 * 8 * m**2 / 4e9
+    seconds = (min(factorisations, reductions) + 2) * each + 10 * 8 * m**2 / 4e9
+    seconds += penalties * 5 * m**2 * S * T / machine.rate("product", m)
     if problem.classes:
         held = 0.2 * problem.n
         seconds += held * m * entry
@@ -332,9 +339,11 @@ def _judging(
 
 def _map_bytes(problem: Problem, m: int, penalties: int, sizes: Array, matrices: int) -> float:
     outputs = 8.0 * problem.n * (problem.outputs + 4)
+    # Blocks are sized for four rows of features and three of X; about two are alive.
     per_row = (4 * m + 3 * problem.d) * problem.itemsize
-    block = min(PREFERRED_BLOCK_BYTES, problem.n * per_row)
-    return matrices * 8.0 * m**2 + block + outputs
+    rows = min(max(PREFERRED_BLOCK_BYTES // per_row, 1024), problem.n)
+    models = 8.0 * m * penalties * len(sizes) * problem.outputs * (3 if problem.classes else 1)
+    return _LEAST_BYTES + matrices * 8.0 * m**2 + 0.5 * rows * per_row + outputs + models
 
 
 def as_time(seconds: float) -> str:

@@ -40,7 +40,9 @@ class Option:
     fits : bool
         Whether it is within the budget and the memory.
     enough : bool
-        Whether the size is what the data call for.
+        Whether the size and the steps are what the data call for.
+    converges : bool
+        Whether the steps are.
     """
 
     method: str
@@ -48,6 +50,7 @@ class Option:
     cost: Cost
     fits: bool
     enough: bool
+    converges: bool = True
 
 
 def options(
@@ -78,13 +81,14 @@ def options(
         return cost.seconds <= budget and cost.bytes <= memory
 
     def sized(
-        method: str, wanted: int, cost_of: Callable[[int], Cost], enough: bool = True
+        method: str, wanted: int, cost_of: Callable[[int], Cost], converges: bool = True
     ) -> Option:
         m = wanted
         if not affordable(cost_of(m)):
             m = _largest(lambda size: affordable(cost_of(size)), wanted)
         cost = cost_of(m)
-        return Option(method, m, cost, affordable(cost), enough and m >= wanted)
+        enough = converges and m >= wanted
+        return Option(method, m, cost, affordable(cost), enough, converges)
 
     exact = exact_cost(problem, EXACT_PENALTIES, machine)
     found = [
@@ -143,7 +147,7 @@ def choose(found: list[Option]) -> tuple[Option, str]:
         if len(complete) > 1:
             return best, "it is the cheapest of those that are large enough"
         return best, "no other method that is large enough is within the budget and memory"
-    possible = [option for option in found if option.fits]
+    possible = [option for option in found if option.fits and option.converges]
     if not possible:
         return nystrom, "nothing is within the budget and memory; this is the least there is"
 
