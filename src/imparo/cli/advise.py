@@ -16,7 +16,7 @@ from imparo.cli.report import Report
 from imparo.data import load_concrete
 from imparo.data.tables import Table, read_table
 from imparo.paths import pyplot
-from imparo.theory import Advice, Comparison, advise
+from imparo.theory import Advice, Comparison, Option, advise
 from imparo.theory.costs import as_bytes, as_time
 from imparo.theory.dimensions import Estimate
 
@@ -136,16 +136,15 @@ def _print(
     )
     console.print(
         f"Expect λ near {advice.penalty:.2g}, or {advice.iterations:,} steps of gradient "
-        f"descent. Kernel: {escape(repr(advice.kernel))}."
+        f"descent. Kernel: {escape(_kernel(advice))}."
     )
     grid = Grid(title="What each method would take", title_justify="left")
-    for i, name in enumerate(("method", "size", "time", "memory", "within budget", "enough")):
+    for i, name in enumerate(("method", "size", "time", "memory", "fits", "enough")):
         grid.add_column(name, justify="left" if i == 0 else "right")
     for option in advice.options:
         grid.add_row(
             option.method, f"{option.size:,}", as_time(option.cost.seconds),
-            as_bytes(option.cost.bytes), "yes" if option.fits else "no",
-            "yes" if option.enough else "no",
+            as_bytes(option.cost.bytes), "yes" if option.fits else "no", _enough(option),
             style="bold" if option.method == advice.method else None,
         )  # fmt: skip
     console.print(grid)
@@ -155,7 +154,9 @@ def _print(
     for row in _figures(advice):
         numbers.add_row(*row)
     console.print(numbers)
-    console.print(f"Theory's fastest method there: {_REGIMES[advice.regime]}.")
+    console.print(
+        f"Theory, by orders of magnitude at equal accuracy: {_REGIMES[advice.regime]}."
+    )
     for note in (*table.notes, *advice.notes):
         console.print(f"Note: {note}.", style="yellow", markup=False)
     if comparison is not None:
@@ -171,6 +172,24 @@ _UNITS = {
 }
 
 
+def _kernel(advice: Advice) -> str:
+    sigma = getattr(advice.kernel, "sigma", None)
+    if sigma is None:
+        return repr(advice.kernel)
+    order = f", order {advice.kernel.order:g}" if hasattr(advice.kernel, "order") else ""
+    return f"{type(advice.kernel).__name__}, σ = {sigma:.4g}{order}"
+
+
+def _enough(option: Option) -> str:
+    if option.enough:
+        return "yes"
+    return "too small" if option.converges else "too few steps"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 100 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
 def _figures(advice: Advice) -> list[list[str]]:
     named: list[tuple[str, Estimate]] = [
         ("best penalty λ*", advice.signal.penalty),
@@ -182,8 +201,11 @@ def _figures(advice: Advice) -> list[list[str]]:
     ]
     rows = []
     for name, e in named:
-        span = "" if e.low == e.high else f"{e.low:.3g} … {e.high:.3g}"
-        rows.append([name, f"{e.value:.3g}", span, e.source])
+        span = "" if e.low == e.high else f"{_short(e.low)} … {_short(e.high)}"
+        rows.append([name, _short(e.value), span, e.source])
+    if advice.task == "regression":
+        source = advice.signal.noise.source
+        rows.append(["error to expect (RMSE)", _short(advice.signal.error), "", source])
     explained = f"{100 * advice.signal.explained:.0f} %"
     rows.append(["variance of y explained", explained, "", "at that penalty"])
     rows.append(["capacity exponent γ", f"{advice.decay:.2g}", "", "d_eff(λ) ∝ λ^−γ"])
@@ -198,7 +220,7 @@ def _write(
     report = Report(
         f"What to fit to {table.target}",
         f"{advice.n:,} rows and {advice.d:,} columns, looked at through a sample. "
-        f"{advice.kernel!r}.",
+        f"{_kernel(advice)}.",
     )
     what = _UNITS[advice.method]
     report.card(f"{advice.size:,} {what}", f"{advice.method}: {advice.reason}")
@@ -209,7 +231,7 @@ def _write(
     advice.plot(ax)
     report.picture(
         "You are here",
-        "Which method is fastest at the best accuracy, by signal-to-noise ratio and dimension. "
+        "Which method is fastest at the best accuracy, by the orders of magnitude of theory. "
         f"Here: {_REGIMES[advice.regime]}.",
         figure,
     )
@@ -221,9 +243,9 @@ def _write(
     report.table(
         "What each method would take", "At the size that the data call for, or the largest "
         "that the budget and memory allow.",
-        ["method", "size", "time", "memory", "within budget", "large enough"],
+        ["method", "size", "time", "memory", "fits", "enough"],
         [[o.method, f"{o.size:,}", as_time(o.cost.seconds), as_bytes(o.cost.bytes),
-          "yes" if o.fits else "no", "yes" if o.enough else "no"] for o in advice.options],
+          "yes" if o.fits else "no", _enough(o)] for o in advice.options],
         [o.method for o in advice.options].index(advice.method),
     )  # fmt: skip
     report.table(

@@ -334,6 +334,7 @@ def advise(
     best_penalty, kappa = found.penalty.value, spectrum.bound or 1.0
     here = spectrum.dimensions(best_penalty)
     sample_size = _enough_on_sample(X, Y, chosen, spectrum, seed)
+    falling = 10 <= sample_size == len(spectrum.rows) // 2
     growth = _growth(spectrum, best_penalty)
     needed = int(np.clip(np.ceil(sample_size * growth), 1, n))
     problem = Problem(
@@ -355,7 +356,7 @@ def advise(
         iterations=int(min(np.ceil(kappa / best_penalty), 2**53)),
         cost=best.cost, reason=reason, options=tuple(every),
         prescriptions=_prescriptions(spectrum, found, here, n),
-        notes=tuple(_notes(X, found, needed, best)),
+        notes=tuple(_notes(X, found, needed, best, falling)),
         budget=float(budget), memory=allowed,
     )  # fmt: skip
 
@@ -483,7 +484,7 @@ def _prescriptions(
     )  # fmt: skip
 
 
-def _notes(X: Any, found: Signal, needed: int, best: Option) -> list[str]:
+def _notes(X: Any, found: Signal, needed: int, best: Option, falling: bool) -> list[str]:
     notes = []
     if hasattr(X, "toarray"):
         spreads = np.ones(1)
@@ -499,6 +500,11 @@ def _notes(X: Any, found: Signal, needed: int, best: Option) -> list[str]:
         )
     if found.explained < 0.02:
         notes.append("hardly any of the variance of y is explained: check the columns")
+    if falling and best.method != "exact":
+        notes.append(
+            "on the sample the error was still falling where half of its rows were centers: "
+            "more than these may pay"
+        )
     if best.size < needed and best.method != "exact":
         notes.append(
             f"the data call for about {needed:,} centers: more seconds or bytes would lower "
