@@ -676,3 +676,14 @@ def test_bad_input_is_answered_in_one_sentence(settings_, message):
     with pytest.raises((ValueError, TypeError), match=message) as error:
         advise(**given)
     assert "\n" not in str(error.value)
+
+
+def test_a_sample_that_calls_for_more_says_so(rng, monkeypatch):
+    """Without noise every center helps; with much of it few are enough."""
+    monkeypatch.setattr("imparo.theory.advice._SAMPLE", 200)
+    X = rng.uniform(-1, 1, size=(900, 3))
+    clean = np.sin(3 * X).sum(axis=1)
+    noisy = X[:, 0] + 3 * rng.normal(size=900)
+    notes = [advise(X, y, sigma=0.6).notes for y in (clean, noisy)]
+    assert any("still falling" in note for note in notes[0])
+    assert not any("still falling" in note for note in notes[1])

@@ -116,7 +116,7 @@ def test_advise_on_a_file_with_names_text_and_holes(houses):
     assert "regression of 'price [k]': 48 rows, 2 columns" in words
     assert "columns without numbers were left out: place [name]" in words
     assert "2 of 50 rows with missing values were left out" in words
-    assert "Matern(order=1.5" in words
+    assert re.search(r"Kernel: Matern, σ = [\d.]+, order 1.5\.", words)
 
 
 def test_advise_as_json(houses, tmp_path):

@@ -228,7 +228,10 @@ def test_rows_left_out_are_scored_by_the_others(rng):
     found = spectrum.effective(penalty)
     outside, error = np.mean(values), 2 * np.std(values) / np.sqrt(s)
     assert found.high == pytest.approx(outside + error)
-    assert found.low == pytest.approx(spectrum.leverage_scores(penalty).sum() - error)
+    inside = s * spectrum.leverage_scores(penalty)
+    below = 2 * np.std(inside) / np.sqrt(s)
+    assert found.low == pytest.approx(inside.mean() - below)
+    assert found.value == pytest.approx(np.sqrt(inside.mean() * outside))
 
 
 def test_estimates_say_what_they_are_from(rng):

@@ -334,7 +334,7 @@ def advise(
     best_penalty, kappa = found.penalty.value, spectrum.bound or 1.0
     here = spectrum.dimensions(best_penalty)
     sample_size = _enough_on_sample(X, Y, chosen, spectrum, seed)
-    falling = 10 <= sample_size == len(spectrum.rows) // 2
+    falling = not spectrum.exact and sample_size == len(spectrum.rows) // 2
     growth = _growth(spectrum, best_penalty)
     needed = int(np.clip(np.ceil(sample_size * growth), 1, n))
     problem = Problem(

@@ -8,7 +8,8 @@ which two estimates are known to lie on either side, in expectation:
 - the mean of s·l_i/(1 − l_i), the scores of rows left out of the sample, as
   C ↦ Tr(A(C + λI)⁻¹) is convex.
 
-The error bar is from the lower to the upper one, and two standard errors beyond.
+The error bar is from the lower to the upper one, and two standard errors beyond; the value is
+their geometric mean.
 """
 
 from dataclasses import dataclass
@@ -269,13 +270,15 @@ class KernelSpectrum:
             total = float(scores.sum())
             return Estimate(total, total, total, "exact")
         inside, outside = scores * len(scores), self._left_out(scores)
-        error = 2 * float(outside.std() / np.sqrt(len(scores)))
         low, high = float(inside.mean()), float(outside.mean())
+        below, above = (
+            2 * float(side.std() / np.sqrt(len(side))) for side in (inside, outside)
+        )
         # No more than there are rows, and than κ²/λ.
         most = min(float(self.n), self.bound / penalty)
         return Estimate(
-            min((low + high) / 2, most), max(low - error, 0.0), min(high + error, most),
-            self.sample,
+            min(float(np.sqrt(low * high)), most), max(low - below, 0.0),
+            min(high + above, most), self.sample,
         )  # fmt: skip
 
     def _left_out(self, scores: Array) -> Array:
