@@ -237,7 +237,7 @@ def _write(
     )
     report.picture(
         "How the dimension grows",
-        "Effective dimension and largest leverage at every penalty, with their error bars.",
+        "The effective dimension at every penalty, with its error bar.",
         _dimension_plot(plt, advice),
     )
     report.table(

@@ -147,7 +147,8 @@ def choose(found: list[Option]) -> tuple[Option, str]:
         if len(complete) > 1:
             return best, "it is the cheapest of those that are large enough"
         return best, "no other method that is large enough is within the budget and memory"
-    possible = [option for option in found if option.fits and option.converges]
+    possible = [option for option in found if option.fits]
+    possible = [option for option in possible if option.converges] or possible
     if not possible:
         return nystrom, "nothing is within the budget and memory; this is the least there is"
 
