@@ -251,3 +251,10 @@ def test_files_that_are_not_there(tmp_path):
     for path in (tmp_path / "nothing.csv", tmp_path):
         with pytest.raises(ValueError, match="there is no file"):
             read_table(path)
+
+
+def test_a_cell_that_is_no_number_among_numbers_is_named(tmp_path):
+    path = tmp_path / "stray.csv"
+    path.write_text("x,y\n1,2\n2,\n3,12a\n4,5\n5,6\n")
+    with pytest.raises(ValueError, match="'y' holds numbers but for '12a' in row 3"):
+        read_table(path)

@@ -212,9 +212,22 @@ def _as_table(cells: Array, names: list[str], target: str | None) -> Table:
         lost = int(np.count_nonzero(~full))
         notes.append(f"{lost:,} of {len(full):,} rows with missing values were left out")
     X = cells[np.ix_(full, kept)].astype(np.float64)
-    y = cells[full, place]
-    y = y.astype(np.float64) if all(map(_is_number, y)) else y.astype(str)
+    y = _target(cells[full, place], names[place], np.flatnonzero(full))
     return Table(X, y, [names[j] for j in kept], names[place], notes)
+
+
+def _target(y: Array, name: str, rows: Array) -> Array:
+    """Return numbers or text, or raise where a few cells are unlike the others."""
+    numbers = np.array([_is_number(cell) for cell in y])
+    if numbers.all():
+        return y.astype(np.float64)
+    if 2 * np.count_nonzero(numbers) > len(y):
+        first = int(np.flatnonzero(~numbers)[0])
+        raise ValueError(
+            f"the target {name!r} holds numbers but for {y[first]!r} in row {rows[first] + 1} "
+            "below the names; correct it, or leave it empty to skip the row"
+        )
+    return y.astype(str)
 
 
 def _place(target: str | None, names: list[str]) -> int:
