@@ -407,7 +407,7 @@ def test_composed_kernels_compute_on_the_given_engine(rows):
 
 
 @pytest.mark.parametrize("kind", [Gaussian, Laplacian, Matern])
-@pytest.mark.parametrize("bad", [0, -1.0, np.inf, np.nan, "1", [1.0]])
+@pytest.mark.parametrize("bad", [0, -1.0, np.inf, np.nan, "1", [[1.0]]])
 def test_bad_widths(kind, bad):
     with pytest.raises(ValueError, match="sigma must be a positive number"):
         kind(sigma=bad)

@@ -177,7 +177,8 @@ def _kernel(advice: Advice) -> str:
     if sigma is None:
         return repr(advice.kernel)
     order = f", order {advice.kernel.order:g}" if hasattr(advice.kernel, "order") else ""
-    return f"{type(advice.kernel).__name__}, σ = {sigma:.4g}{order}"
+    width = f"{sigma:.4g}" if isinstance(sigma, float | int) else "one for each column"
+    return f"{type(advice.kernel).__name__}, σ = {width}{order}"
 
 
 def _enough(option: Option) -> str:

@@ -48,6 +48,12 @@ class TimeUp(Exception):
     """The deadline has passed in the middle of a trial."""
 
 
+def _width(sigma: float | tuple[float, ...]) -> str:
+    if isinstance(sigma, tuple):
+        return f"{min(sigma):.2g}…{max(sigma):.2g}"
+    return f"{sigma:.4g}"
+
+
 @persistent
 @dataclass(frozen=True)
 class Trial:
@@ -57,7 +63,7 @@ class Trial:
     ----------
     method : str
         "nystrom", "nytro" or "exact".
-    sigma : float or None
+    sigma : float, tuple of float or None
     penalty : float or None
         None for NYTRO, whose level is the number of iterations.
     n_centers, n_rows : int
@@ -69,7 +75,7 @@ class Trial:
     """
 
     method: str
-    sigma: float | None
+    sigma: float | tuple[float, ...] | None
     penalty: float | None
     n_centers: int
     n_rows: int
@@ -78,7 +84,7 @@ class Trial:
     note: str
 
     def __str__(self) -> str:
-        sigma = "–" if self.sigma is None else f"{self.sigma:.4g}"
+        sigma = "–" if self.sigma is None else _width(self.sigma)
         penalty = "–" if self.penalty is None else f"{self.penalty:.1e}"
         return (
             f"{self.method:8} σ = {sigma:<7} λ = {penalty:<8} m = {self.n_centers:<6,} "
@@ -306,7 +312,7 @@ class Search:
             return False
         count = _PENALTIES if penalties is None else len(penalties)
         tried = any(
-            t.sigma is not None and np.isclose(t.sigma, width, rtol=1e-3)
+            isinstance(t.sigma, float) and np.isclose(t.sigma, width, rtol=1e-3)
             and (t.n_rows, t.n_centers) == (best.n_rows, m)
             for t in self.record
         )  # fmt: skip

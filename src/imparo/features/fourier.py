@@ -184,7 +184,14 @@ class WaveRule(FeatureRule):
         n_columns : int
         """
         check_whole("n_columns", n_columns)
-        self._check(spectrum_of(kernel, type(self).__name__), int(n_columns))
+        spectrum = spectrum_of(kernel, type(self).__name__)
+        widths = spectrum.kernel.sigma
+        if isinstance(widths, tuple) and len(widths) != n_columns:
+            raise ValueError(
+                f"the kernel has {len(widths)} widths and the rows have {n_columns} columns; "
+                "give a width for every column"
+            )
+        self._check(spectrum, int(n_columns))
 
     def draw(
         self, kernel: Kernel, n_columns: int, n_features: int, seed: int, rows: Any = None

@@ -1,6 +1,7 @@
 """Spectral measures of kernels: the laws that random frequencies are drawn from."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -41,14 +42,15 @@ class Spectrum:
         return 2 * self.kernel.order if isinstance(self.kernel, Matern) else None
 
     @property
-    def sigma(self) -> float:
-        """The width."""
+    def sigma(self) -> Any:
+        """The width, or an array of those of the columns."""
         if self.kernel.sigma is None:
             raise ValueError(
                 f"the width of {self.kernel!r} is not set; give sigma, or fit it with an "
                 "estimator"
             )
-        return float(self.kernel.sigma)
+        widths = self.kernel.sigma
+        return np.array(widths) if isinstance(widths, tuple) else float(widths)
 
     def stretches(self, size: int, seed: int) -> Array:
         """Return what Gaussian frequencies are multiplied with, one number for each.

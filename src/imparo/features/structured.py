@@ -173,6 +173,11 @@ class SorfMap(StructuredMap):
 class _StructuredRule(WaveRule):
     def _check(self, spectrum: Spectrum, n_columns: int) -> None:
         check_round(spectrum, type(self).__name__)
+        if isinstance(spectrum.kernel.sigma, tuple):
+            raise ValueError(
+                f"{type(self).__name__} has one width for all columns; divide the columns of X "
+                "by their widths and use sigma=1, or use Fourier or Orthogonal"
+            )
 
 
 @persistent

@@ -126,12 +126,32 @@ def _as_part(value: Any) -> Kernel | None:
     return None
 
 
+#: A width for all columns, one for each, or none yet.
+Width = float | tuple[float, ...] | None
+
+
 def check_sigma(sigma: float | None) -> None:
     """Raise unless ``sigma`` is None or a positive, finite number."""
     if sigma is not None and not (
         isinstance(sigma, int | float | np.number) and 0 < sigma < np.inf
     ):
         raise ValueError(f"sigma must be a positive number, not {sigma!r}")
+
+
+def as_width(sigma: Any) -> Width:
+    """Return a width as kernels keep it, checked: widths of columns become a tuple."""
+    if sigma is None or np.ndim(sigma) == 0:
+        check_sigma(sigma)
+        return sigma
+    try:
+        widths = tuple(float(value) for value in np.asarray(sigma, np.float64).ravel())
+    except (TypeError, ValueError):
+        widths = ()
+    if np.ndim(sigma) != 1 or not widths or not all(0 < w < np.inf for w in widths):
+        raise ValueError(
+            f"sigma must be a positive number, or a list of one for every column, not {sigma!r}"
+        )
+    return widths
 
 
 def ones(X: Any) -> Array:

@@ -4,13 +4,37 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy import sparse
 
 from imparo.engine import Array, Engine
-from imparo.kernels.base import Kernel, check_sigma, ones
+from imparo.kernels.base import Kernel, Width, as_width, ones
 from imparo.persistence import persistent
 
 
 class _Stationary(Kernel):
+    sigma: Width
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sigma", as_width(self.sigma))
+
+    def _in_widths(self, X: Any, Z: Any) -> tuple[Any, Any, float]:
+        """Return rows, and the one width that they are to be compared with."""
+        if not isinstance(self.sigma, tuple):
+            assert self.sigma is not None
+            return X, Z, self.sigma
+        scaled = self._scaled(X)
+        return scaled, scaled if Z is X else self._scaled(Z), 1.0
+
+    def _scaled(self, X: Any) -> Any:
+        widths = np.array(self.sigma)
+        if X.shape[1] != len(widths):
+            raise ValueError(
+                f"the kernel has {len(widths)} widths and the rows have {X.shape[1]} columns; "
+                "give a width for every column"
+            )
+        inverse = (1 / widths).astype(np.result_type(X.dtype, np.float32))
+        return X.multiply(inverse).tocsr() if sparse.issparse(X) else X * inverse
+
     def diagonal(self, X: Any) -> Array:
         """Return ones."""
         return ones(X)
@@ -28,8 +52,9 @@ class Gaussian(_Stationary):
 
     Parameters
     ----------
-    sigma : float, optional
-        The width σ. scikit-learn's ``gamma`` is 1/2σ².
+    sigma : float or sequence of float, optional
+        The width σ, or one for every column: each is divided by its own. scikit-learn's
+        ``gamma`` is 1/2σ².
 
     Examples
     --------
@@ -40,16 +65,13 @@ class Gaussian(_Stationary):
            [0.6065, 1.    ]])
     """
 
-    sigma: float | None = None
+    sigma: Width = None
     sparse: ClassVar[bool] = True
     distance: ClassVar[str | None] = "euclidean"
 
-    def __post_init__(self) -> None:
-        check_sigma(self.sigma)
-
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
-        assert self.sigma is not None
-        S = engine.squared_distances(X, Z, width=self.sigma * np.sqrt(2.0), negative=True)
+        X, Z, sigma = self._in_widths(X, Z)
+        S = engine.squared_distances(X, Z, width=sigma * np.sqrt(2.0), negative=True)
         return engine.xp.exp(S, out=S)
 
 
@@ -62,8 +84,8 @@ class Laplacian(_Stationary):
 
     Parameters
     ----------
-    sigma : float, optional
-        The width σ. scikit-learn's ``gamma`` is 1/σ.
+    sigma : float or sequence of float, optional
+        The width σ, or one for every column. scikit-learn's ``gamma`` is 1/σ.
 
     Examples
     --------
@@ -74,15 +96,12 @@ class Laplacian(_Stationary):
            [0.3679, 1.    ]])
     """
 
-    sigma: float | None = None
+    sigma: Width = None
     distance: ClassVar[str | None] = "cityblock"
 
-    def __post_init__(self) -> None:
-        check_sigma(self.sigma)
-
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
-        assert self.sigma is not None
-        S = engine.absolute_distances(X, Z, width=self.sigma)
+        X, Z, sigma = self._in_widths(X, Z)
+        S = engine.absolute_distances(X, Z, width=sigma)
         engine.xp.negative(S, out=S)
         return engine.xp.exp(S, out=S)
 
@@ -98,8 +117,8 @@ class Matern(_Stationary):
     ----------
     order : {0.5, 1.5, 2.5}
         Functions of the space have smoothness of this order.
-    sigma : float, optional
-        The width σ; ``length_scale`` in scikit-learn.
+    sigma : float or sequence of float, optional
+        The width σ, or one for every column; ``length_scale`` in scikit-learn.
 
     Examples
     --------
@@ -111,19 +130,19 @@ class Matern(_Stationary):
     """
 
     order: float = 1.5
-    sigma: float | None = None
+    sigma: Width = None
     sparse: ClassVar[bool] = True
     distance: ClassVar[str | None] = "euclidean"
 
     def __post_init__(self) -> None:
-        check_sigma(self.sigma)
+        super().__post_init__()
         if self.order not in (0.5, 1.5, 2.5):
             raise ValueError(f"the order of Matern must be 0.5, 1.5 or 2.5, not {self.order!r}")
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
-        assert self.sigma is not None
+        X, Z, sigma = self._in_widths(X, Z)
         xp = engine.xp
-        R = engine.squared_distances(X, Z, width=self.sigma / np.sqrt(2 * self.order))
+        R = engine.squared_distances(X, Z, width=sigma / np.sqrt(2 * self.order))
         xp.sqrt(R, out=R)
         if self.order == 0.5:
             xp.negative(R, out=R)
