@@ -347,7 +347,7 @@ def test_advice_on_a_smooth_function(data, advice):
 
 def test_the_same_seed_gives_the_same_advice(data, advice, rng, monkeypatch):
     assert findings(advise(*data)) == findings(advice)
-    monkeypatch.setattr("imparo.theory.advice._SAMPLE", 300)
+    monkeypatch.setattr("imparo.theory.advising._SAMPLE", 300)
     rows = 600
     X = rng.uniform(-2, 2, size=(rows, 1))
     y = np.sin(X[:, 0]) + rng.normal(size=rows)
@@ -680,7 +680,7 @@ def test_bad_input_is_answered_in_one_sentence(settings_, message):
 
 def test_a_sample_that_calls_for_more_says_so(rng, monkeypatch):
     """Without noise every center helps; with much of it few are enough."""
-    monkeypatch.setattr("imparo.theory.advice._SAMPLE", 200)
+    monkeypatch.setattr("imparo.theory.advising._SAMPLE", 200)
     X = rng.uniform(-1, 1, size=(900, 3))
     clean = np.sin(3 * X).sum(axis=1)
     noisy = X[:, 0] + 3 * rng.normal(size=900)

@@ -69,7 +69,7 @@ def advise_command(
       imparo advise concrete
       imparo advise houses.csv --target price --budget 30 --memory 2GB
       imparo advise train.npz --check -o advice.html
-    """  # noqa: D301
+    """  # noqa: D301  # the mark for click that keeps the lines of the examples
     console = Console(stderr=as_json)
     if output is not None and not output.parent.is_dir():
         raise click.ClickException(f"there is no folder {output.parent} to write the report to")

@@ -4,7 +4,8 @@ Every rule returns a :class:`Prescription`: the numbers that a theorem asks for,
 its conditions checked and the violated one named.
 """
 
-from imparo.theory.advice import Advice, advise
+from imparo.theory.advice import Advice
+from imparo.theory.advising import advise
 from imparo.theory.comparison import Comparison, compare
 from imparo.theory.conditions import Condition, ErrorTerms, Prescription
 from imparo.theory.costs import Cost, Machine, this_machine
