@@ -12,9 +12,9 @@ from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
 from imparo.estimators.inputs import (
     check_dtype,
+    check_flags,
     check_kernel_matrix,
     check_rows,
-    check_type,
     used_rows,
 )
 from imparo.estimators.problems import Rows, make_problem, predict_in_blocks
@@ -88,10 +88,7 @@ class ExactMachine(BaseEstimator):
         levels = {n: getattr(self, n) for n in ("penalty", "components", "iterations")}
         grids.check_levels(filter, self.filter, levels)
         validation = check_validation(self.validation, filter)
-        is_bool = isinstance(self.intercept, bool | np.bool_)
-        check_type("intercept", self.intercept, "True or False", is_bool)
-        draws = isinstance(self.progress, bool | np.bool_) or callable(self.progress)
-        check_type("progress", self.progress, "True, False or a function", draws)
+        check_flags(self)
         kernel.check_rows(X)
         if isinstance(kernel, Precomputed):
             check_kernel_matrix(X)

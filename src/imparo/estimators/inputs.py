@@ -33,6 +33,15 @@ def check_type(name: str, value: Any, expected: str, holds: bool) -> None:
         raise ValueError(f"{name}={value!r} must be {expected}")
 
 
+def check_flags(estimator: Any) -> None:
+    """Raise unless ``intercept`` and ``progress`` of an estimator are what they must be."""
+    intercept, progress = estimator.intercept, estimator.progress
+    is_bool = isinstance(intercept, bool | np.bool_)
+    check_type("intercept", intercept, "True or False", is_bool)
+    draws = isinstance(progress, bool | np.bool_) or callable(progress)
+    check_type("progress", progress, "True, False or a function", draws)
+
+
 def check_dtype(dtype: Any) -> Any:
     """Return what ``dtype`` stands for: one floating-point type, or both for None."""
     if dtype is None:

@@ -46,8 +46,8 @@ class NystromRegressor(Regressor, _Growing):
     λΣw).
 
     Cost 2nmd + nm² for the pass (2nm² where λ is so small or the centers so close that
-    rows must be whitened one by one), and Lm³/3 for all penalties and sizes. Memory about
-    (10 + V)m² numbers for V folds, whatever n.
+    rows must be whitened one by one), and Lm³/3 at most for all penalties and sizes. Memory
+    about (10 + V)m² numbers for V folds, whatever n.
 
     Parameters
     ----------

@@ -5,22 +5,19 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.centers import uniform_positions
 from imparo.data.sources import Source
 from imparo.engine import Array, parse_memory, resolution
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
-from imparo.estimators.inputs import check_rows
+from imparo.estimators.inputs import check_flags, check_rows
 from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
 from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.solve import Solved
-from imparo.estimators.transformers import check_sparse, takes_sparse
+from imparo.estimators.transformers import check_sparse, rows_to_choose_by, takes_sparse
 from imparo.features import FeatureMap, RandomMap, as_feature_rule
 from imparo.kernels import Kernel, as_kernel
 
-# Rows that features are chosen by, where they are.
-_CHOSEN_BY = 2000
 _SMALLEST = 1e-12
 # No one needs more; memory sets the limit.
 _MOST = 2**31
@@ -68,7 +65,7 @@ class RandomFeatureMachine(MapMachine):
         kernel = as_kernel(self.kernel)
         as_feature_rule(self.features).check(kernel, source.shape[1])
         check_sparse(next(source.blocks(1))[1], self.features)
-        self._check_flags()
+        check_flags(self)
         return kernel
 
     def _most(self, allowed: Array, cells: Cells, memory: int, n_candidates: int) -> int:
@@ -94,9 +91,7 @@ class RandomFeatureMachine(MapMachine):
         rule = as_feature_rule(self.features)
         rows = None
         if rule.needs_rows:
-            rng = np.random.RandomState(seed)
-            positions = uniform_positions(source.shape[0], _CHOSEN_BY, rng, allowed)
-            rows = source.take(np.sort(positions))
+            rows = source.take(rows_to_choose_by(source.shape[0], seed, allowed))
         return rule.draw(kernel, source.shape[1], m, seed, rows)
 
     def _draws_by_kernel(self) -> bool:

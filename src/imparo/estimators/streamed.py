@@ -10,7 +10,6 @@ from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
-from imparo.estimators.inputs import check_type
 from imparo.estimators.passes import Stream
 from imparo.estimators.splits import check_validation
 from imparo.estimators.streams import read_rows
@@ -47,12 +46,6 @@ class Streamed(BaseEstimator):
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         return read_rows(self, X, y, sample_weight, **checks)
-
-    def _check_flags(self) -> None:
-        is_bool = isinstance(self.intercept, bool | np.bool_)
-        check_type("intercept", self.intercept, "True or False", is_bool)
-        draws = isinstance(self.progress, bool | np.bool_) or callable(self.progress)
-        check_type("progress", self.progress, "True, False or a function", draws)
 
     def _checked_validation(self) -> Any:
         if isinstance(self.validation, str) and self.validation == "loo":

@@ -12,7 +12,7 @@ from imparo.data.sources import Source
 from imparo.engine import Array, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
-from imparo.estimators.inputs import check_rows
+from imparo.estimators.inputs import check_flags, check_rows
 from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.streamed import Streamed
 from imparo.kernels import Kernel, Precomputed, as_kernel
@@ -53,7 +53,7 @@ class Subsampled(Streamed):
                 "there to avoid; use KernelRegressor or KernelClassifier"
             )
         kernel.check_rows(next(source.blocks(1))[1])
-        self._check_flags()
+        check_flags(self)
         return kernel
 
     def _most_centers(

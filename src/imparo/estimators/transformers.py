@@ -20,6 +20,11 @@ from imparo.persistence import persistent
 _CHOSEN_BY = 2000
 
 
+def rows_to_choose_by(n: int, seed: int, allowed: Array | None = None) -> Array:
+    """Return positions of up to 2000 of n rows, for features that are chosen by rows."""
+    return np.sort(uniform_positions(n, _CHOSEN_BY, np.random.RandomState(seed), allowed))
+
+
 def takes_sparse(features: Any) -> bool:
     """Return whether features of this kind can be had of sparse rows: all but splines."""
     return not (features == "spline" or isinstance(features, SplineFeatures))
@@ -153,10 +158,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         seed = int(rng.randint(2**31 - 1))
         rows = None
         if rule.needs_rows:
-            rows = X
-            if X.shape[0] > _CHOSEN_BY:
-                rng = np.random.RandomState(seed)  # the rows that the regressor takes
-                rows = X[np.sort(uniform_positions(X.shape[0], _CHOSEN_BY, rng))]
+            rows = X[rows_to_choose_by(X.shape[0], seed)]
         self.map_ = rule.draw(self.kernel_, X.shape[1], int(sizes[-1]), seed, rows)
         self._n_features_out = len(self.map_)
         return self

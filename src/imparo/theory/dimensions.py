@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from imparo.centers.base import check_positive
 from imparo.centers.scores import Dictionary, Scorer
 from imparo.engine import Array, default_engine, parse_memory
 from imparo.errors import MemoryBudgetError
@@ -234,7 +235,7 @@ class KernelSpectrum:
         array of shape (s,)
             Between 0 and 1.
         """
-        _check_penalty(penalty)
+        check_positive("penalty", penalty)
         shares = self.values / (self.values + penalty * len(self.values))
         return np.clip(self._squares @ shares, 0.0, 1.0)
 
@@ -332,7 +333,7 @@ class KernelSpectrum:
         -------
         Dimensions
         """
-        _check_penalty(penalty)
+        check_positive("penalty", penalty)
         bound = self.bound / penalty
         return Dimensions(
             penalty, self.full, self.effective(penalty), self.maximal(penalty), bound
@@ -418,9 +419,3 @@ def dimensions_of(
         X, kernel, exact_rows=exact_rows, random_state=random_state, memory=memory
     )
     return spectrum.dimensions(penalty)
-
-
-def _check_penalty(penalty: float) -> None:
-    number = isinstance(penalty, int | float | np.number) and not isinstance(penalty, bool)
-    if not (number and 0 < penalty < np.inf):
-        raise ValueError(f"penalty={penalty!r} must be a positive, finite number")
