@@ -3,8 +3,8 @@
 A file holds the arrays of the object as safetensors and one metadata entry,
 ``imparo``, with JSON: the format's version, the library's, the object as a tree in
 which arrays are references, a SHA-256 of every array and of the header itself.
-Reading it builds only classes marked :func:`persistent` and scikit-learn's splitters, and
-runs no code of the file.
+Reading it builds only classes marked :func:`persistent`, scikit-learn's splitters and those
+of its transformers that are listed here, and runs no code of the file.
 """
 
 import hashlib
@@ -21,13 +21,40 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save as save_tensors
 from scipy import sparse
 from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.model_selection import BaseCrossValidator, BaseShuffleSplit
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import (
+    MaxAbsScaler,
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    RobustScaler,
+    StandardScaler,
+)
 
 from imparo.errors import FileFormatError
 
 FORMAT = 1
 _KEY = "imparo"
 _CLASSES: dict[str, type] = {}
+# Transformers that models hold; their state is arrays and plain values, and no functions.
+_TRANSFORMERS: dict[str, type] = {
+    cls.__name__: cls
+    for cls in (
+        ColumnTransformer,
+        MaxAbsScaler,
+        MinMaxScaler,
+        MissingIndicator,
+        OneHotEncoder,
+        Pipeline,
+        QuantileTransformer,
+        RobustScaler,
+        SimpleImputer,
+        StandardScaler,
+    )
+}
 
 Class = TypeVar("Class", bound=type)
 
@@ -191,6 +218,9 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
         return {"$scalartype": np.dtype(value).str}
     if isinstance(value, range):
         return {"$range": [value.start, value.stop, value.step]}
+    if isinstance(value, slice):
+        ends = [value.start, value.stop, value.step]
+        return {"$slice": [_encode(end, arrays, where) for end in ends]}
     if isinstance(value, list | tuple):
         items = [_encode(v, arrays, f"{where}.{i}") for i, v in enumerate(value)]
         return items if isinstance(value, list) else {"$tuple": items}
@@ -210,10 +240,14 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
     ):
         state = _encode(vars(value), arrays, where)
         return {"$splitter": [type(value).__name__, state]}
-    if type(value) is _CLASSES.get(type(value).__name__):
+    name = type(value).__name__
+    if type(value) in (_CLASSES.get(name), _TRANSFORMERS.get(name)):
         # Requests for metadata routing are scikit-learn's own objects, not the model's.
         state = {k: v for k, v in vars(value).items() if k != "_metadata_request"}
-        return {"$object": [type(value).__name__, _encode(state, arrays, where)]}
+        content = [name, _encode(state, arrays, where)]
+        if name in _TRANSFORMERS:
+            return {"$sklearn": [*content, sklearn.__version__]}
+        return {"$object": content}
     raise TypeError(
         f"{where} is {value!r}, which cannot be saved without pickle; use a named kernel "
         "or an object of imparo in its place, or pickle the model"
@@ -262,6 +296,8 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
     inner = _decode(content, arrays, path)
     if kind == "$tuple":
         return tuple(inner)
+    if kind == "$slice":
+        return slice(*inner)
     if kind == "$csr":
         data = (inner["data"], inner["indices"], inner["indptr"])
         return sparse.csr_array(data, shape=tuple(inner["shape"]))
@@ -273,9 +309,27 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         cls = getattr(sklearn.model_selection, inner[0], None)
         if isinstance(cls, type) and issubclass(cls, BaseCrossValidator | BaseShuffleSplit):
             return _restore(cls, inner[1], path)
+    if kind == "$sklearn":
+        return _restore_transformer(inner[0], inner[1], inner[2], path)
     if kind == "$object" and inner[0] in _CLASSES:
         return _restore(_CLASSES[inner[0]], inner[1], path)
     raise FileFormatError(f"{path} holds {kind} {content!r:.60}, unknown to this imparo")
+
+
+def _restore_transformer(name: str, state: dict[str, Any], made: str, path: Path) -> Any:
+    if name not in _TRANSFORMERS:
+        raise FileFormatError(
+            f"{path} holds {name} of scikit-learn {made}, which model files may not hold; "
+            "upgrade imparo, or fit and save the model again"
+        )
+    if state.get("memory") is not None:  # joblib would read pickles from there
+        raise FileFormatError(f"{path} holds a {name} with a cache, which is not read")
+    try:
+        return _restore(_TRANSFORMERS[name], state, path)
+    except FileFormatError as error:
+        raise FileFormatError(
+            f"{error} (with scikit-learn {made}, this is {sklearn.__version__})"
+        ) from error
 
 
 def _restore(cls: Any, state: dict[str, Any], path: Path) -> Any:
