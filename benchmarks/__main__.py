@@ -2,13 +2,14 @@
 
 import sys
 
-from benchmarks import advise, auto, exact, factors, features, large, memory, nystrom
+from benchmarks import advise, auto, exact, factors, features, large, memory, nystrom, tables
 
 BENCHMARKS = {
     "exact": exact.main,
     "nystrom": nystrom.main,
     "large": large.main,
     "auto": auto.main,
+    "tables": tables.main,
     "features": features.main,
     "advise": advise.main,
     "factors": factors.main,

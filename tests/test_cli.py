@@ -34,10 +34,11 @@ def test_demo_tells_the_choice_and_beats_the_baseline(demo):
 def test_demo_report_is_self_contained(demo):
     _, page = demo
     assert page.startswith("<!doctype html>")
-    assert page.count('src="data:image/svg+xml;base64,') == 6
+    assert page.count('src="data:image/svg+xml;base64,') == 7
     links = re.findall(r'(?:src|href)="(?!data:)([^"]*)"|url\(([^)]*)\)|@import', page)
     assert links == []
-    for heading in ("The path and the chosen point", "Less is more", "CC BY 4.0"):
+    headings = ("The path and the chosen point", "Less is more", "What each column counts")
+    for heading in (*headings, "CC BY 4.0"):
         assert heading in page
 
 

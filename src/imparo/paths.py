@@ -1,6 +1,6 @@
 """The whole regularization path and the point chosen on it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -97,6 +97,20 @@ class Path:
     def components(self) -> Array | None:
         """The grid of numbers of components, or None."""
         return self.axes.get("components")
+
+    def scaled(self, factor: float) -> "Path":
+        """Return the path with errors times a factor.
+
+        Parameters
+        ----------
+        factor : float
+
+        Returns
+        -------
+        Path
+        """
+        errors, train_errors = factor * self.errors, factor * self.train_errors
+        return replace(self, errors=errors, train_errors=train_errors)
 
     def __repr__(self) -> str:
         sizes = " × ".join(f"{len(grid)} {name}" for name, grid in self.axes.items())

@@ -69,6 +69,12 @@ class Outcome:
         """How many kernel models the selection compared."""
         return sum(self.path(name).errors.size for name in KERNELS)
 
+    @property
+    def relevance(self) -> dict[str, float]:
+        """What each column counts."""
+        values = self.automatic.relevance_.tolist()
+        return dict(zip(self.data.feature_names, values, strict=True))
+
     def to_dict(self) -> dict[str, Any]:
         """Return the outcome as plain numbers and lists, for JSON."""
         return {
@@ -82,6 +88,11 @@ class Outcome:
             "automatic": {
                 "method": self.automatic.method_,
                 "stopped": self.automatic.stopped_,
+                "relevance": dict(
+                    zip(
+                        self.data.feature_names, self.automatic.relevance_.tolist(), strict=True
+                    )
+                ),
                 "trials": [vars(trial) for trial in self.automatic.record_],
             },
             "paths": {name: self.path(name).to_dict() for name in self.models},
@@ -119,13 +130,19 @@ def run_demo(progress: Any) -> Outcome:
         progress=progress("fewer centers"),
     )  # fmt: skip
     automatic = AutoRegressor(
-        chosen, budget=BUDGET, random_state=0, progress=progress(f"{BUDGET} seconds")
-    )
-    for name, model in ((SUBSAMPLED, subsampled), (AUTOMATIC, automatic)):
+        budget=BUDGET, sigma="per-feature", random_state=0,
+        progress=progress(f"{BUDGET} seconds"),
+    )  # fmt: skip
+    # Auto takes the columns as they are.
+    for name, model, parts_of in (
+        (SUBSAMPLED, subsampled, (X, X_test)),
+        (AUTOMATIC, automatic, (data.X[train], data.X[test])),
+    ):
         start = time.perf_counter()
-        model.fit(X, y)
+        model.fit(parts_of[0], y)
         seconds[name] = time.perf_counter() - start
-        errors[name] = float(np.sqrt(np.mean((model.predict(X_test) - data.y[test]) ** 2)))
+        predicted = model.predict(parts_of[1])
+        errors[name] = float(np.sqrt(np.mean((predicted - data.y[test]) ** 2)))
     age = data.feature_names.index("age")
     days = np.geomspace(1, 365, 200)
     mixture = np.tile(np.median(data.X[train], axis=0), (len(days), 1))
@@ -196,13 +213,27 @@ def write_report(outcome: Outcome, path: Path) -> None:
     )
     report.picture(
         f"What {BUDGET} seconds allow",
-        f"Every trial of AutoRegressor(budget={BUDGET}), by the time when it was done. It "
+        f"Every trial of AutoRegressor(budget={BUDGET}), by the time when it was done: kernels "
+        "with learned widths on a part of the rows, then more centers and better widths. It "
         f"stopped because {_because(outcome.automatic.stopped_)}.",
         _trials(plt, outcome.automatic),
     )
+    unused = [outcome.data.feature_names[int(name[1:])] for name in outcome.automatic.unused_]
+    report.picture(
+        "What each column counts",
+        "One over the square of each column's learned width, in units of its spread, with sum "
+        "1. "
+        + (
+            f"Without {', '.join(unused)} nothing changes."
+            if unused
+            else "None can be left out without a loss."
+        ),
+        _relevance(plt, outcome),
+    )
     report.table(
         "All mixtures, fewer centers, or a budget",
-        "The chosen kernel by three estimators. Errors on the mixtures that none has seen.",
+        "The chosen kernel by two estimators, and what the third finds by itself within its "
+        "budget. Errors on the mixtures that none has seen.",
         ["model", "centers", "λ", "test", "seconds"],
         _budget_rows(outcome),
         0,
@@ -258,6 +289,16 @@ def _trials(plt: Any, model: AutoRegressor) -> Any:
     figure.colorbar(dots, ax=ax, label="centers m")
     ax.set(xlabel="seconds", ylabel=f"validation error (RMSE, {UNIT})")
     ax.legend(frameon=False, fontsize="small")
+    return figure
+
+
+def _relevance(plt: Any, outcome: Outcome) -> Any:
+    """Draw what each column counts, the most relevant on top."""
+    relevance = outcome.relevance
+    figure, ax = plt.subplots(figsize=(5.6, 3.9), layout="constrained")
+    names = sorted(relevance, key=relevance.__getitem__)
+    ax.barh(names, [relevance[name] for name in names], color="#3b6fb6")
+    ax.set(xlabel="relevance")
     return figure
 
 
@@ -317,7 +358,8 @@ def _print(console: Console, outcome: Outcome, path: Path) -> None:
     )
     console.print(
         f"AutoRegressor(budget={BUDGET}): {error[AUTOMATIC]:.2f} {UNIT}, "
-        f"{automatic.n_centers_} centers, {outcome.seconds[AUTOMATIC]:.1f} s."
+        f"{automatic.n_centers_} centers, {outcome.seconds[AUTOMATIC]:.1f} s; "
+        f"{max(outcome.relevance, key=outcome.relevance.__getitem__)} counts most."
     )
     console.print(f"Report: {path}", soft_wrap=True)
 

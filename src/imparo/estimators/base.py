@@ -10,6 +10,12 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from imparo.engine import Array, default_engine, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
+from imparo.estimators.candidates import (
+    candidates_of,
+    forget_relevance,
+    is_learned,
+    learned_candidates,
+)
 from imparo.estimators.inputs import (
     check_dtype,
     check_flags,
@@ -18,11 +24,11 @@ from imparo.estimators.inputs import (
     used_rows,
 )
 from imparo.estimators.problems import Rows, make_problem, predict_in_blocks
-from imparo.estimators.search import Candidate, Search, best_candidate
+from imparo.estimators.search import Search, best_candidate
 from imparo.estimators.solve import Solved, solve
-from imparo.estimators.splits import check_validation, make_splits
+from imparo.estimators.splits import Splits, check_validation, make_splits
 from imparo.filters import Filter, as_filter
-from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, widths
+from imparo.kernels import Kernel, Linear, Precomputed, as_kernel
 from imparo.paths import Path
 from imparo.scores import Score
 
@@ -94,15 +100,26 @@ class ExactMachine(BaseEstimator):
             check_kernel_matrix(X)
         kept, weight = used_rows(weight, Y.dtype)
         rows = Rows(X, Y, weight).take(kept, kernel)
-        candidates = self._candidates(kernel, rows)
+        forget_relevance(self)
+        candidates = candidates_of(self.sigma, kernel, lambda: rows.X)
+        learns = kernel.needs_sigma and is_learned(self.sigma)
+        seed = int(rng.randint(2**31 - 1)) if learns else 0
         grid = self._grid(filter, candidates[0].kernel, rows)
         path: Path | None = None
+        splits: Splits = []
         index: tuple[int, ...] = (0,)
-        if len(candidates) == len(grid) == 1:
+        single = len(candidates) == len(grid) == 1
+        if not single:
+            method, splits = make_splits(validation, kept, y, rng, stratify=stratify)
+        if learns:
+            candidates = learned_candidates(
+                self, kernel, lambda part: rows.X[part], _not_held_out(splits, len(rows)),
+                rows.Y, rows.weight, seed, memory,
+            )  # fmt: skip
+        if single:
             problem = make_problem(rows, candidates[0].kernel, self.intercept, memory)
             model = solve(problem, filter, grid[0])
         else:
-            method, splits = make_splits(validation, kept, y, rng, stratify=stratify)
             search = Search(rows, filter, grid, method, splits, score, self.intercept, memory)
             path, model = search.run(candidates, self.progress)
             index = path.best_index
@@ -120,17 +137,6 @@ class ExactMachine(BaseEstimator):
             coef[kept] = model.coef
             model = Solved(coef, model.intercept, model.primal)
         return model, path
-
-    def _candidates(self, kernel: Kernel, rows: Rows) -> list[Candidate]:
-        if not kernel.needs_sigma:
-            if not (isinstance(self.sigma, str) and self.sigma == "median"):
-                raise ValueError(
-                    f"sigma={self.sigma!r} has no effect on {kernel!r}, which has no width to "
-                    "set; leave sigma out, or give the kernel without its width"
-                )
-            return [Candidate(getattr(kernel, "sigma", None), kernel)]
-        found = widths(self.sigma, kernel, rows.X)
-        return [Candidate(float(s), kernel.with_sigma(float(s))) for s in found]
 
     def _grid(self, filter: Filter, kernel: Kernel, rows: Rows) -> Array:
         if filter.parameter == "penalty":
@@ -179,3 +185,10 @@ class ExactMachine(BaseEstimator):
             )
         F += np.asarray(self.intercept_, F.dtype)
         return F
+
+
+def _not_held_out(splits: Splits, n: int) -> Array:
+    """Return the rows that some split fits; all where there are no splits."""
+    if not splits:
+        return np.arange(n)
+    return np.unique(np.concatenate([fitted for fitted, _ in splits]))

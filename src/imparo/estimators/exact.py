@@ -29,10 +29,13 @@ class KernelRegressor(Regressor, ExactMachine):
         "gaussian", "laplacian", "matern12", "matern32", "matern52", "linear",
         "polynomial", "spline", "precomputed"; an object of :mod:`imparo.kernels`, such
         as ``Gaussian(2.0) + Linear()``; or a function of two blocks of rows.
-    sigma : float, "median", "scale", "auto" or array-like, default "median"
+    sigma : float, str or array-like, default "median"
         Width of the kernel: a number; the median distance between rows; scikit-learn's
         "scale"; or a grid to select from, "auto" being seven widths around the median.
         For kernels whose width is not set already.
+        "learned" is one width and "per-feature" one for every column, for the Gaussian,
+        Laplacian and Matérn kernels: learned from 4000 of the rows that are fitted, by the
+        gradient of their generalized cross-validation error (see :doc:`/widths`).
     filter : str or Filter, default "tikhonov"
         "tikhonov", "cutoff" (by threshold nλ), "components" (by number), "landweber",
         "nu", "cg", or an object of :mod:`imparo.filters`. Each goes by one of the next
@@ -68,7 +71,7 @@ class KernelRegressor(Regressor, ExactMachine):
         Errors over the grids, ``.best`` and ``.plot()``; None if nothing was selected.
     penalty_, components_, iterations_ : float, int, int or None
         The level in use; None for those that the filter does not have.
-    sigma_ : float or None
+    sigma_ : float, tuple of float or None
         The width in use.
     kernel_ : Kernel
         The kernel in use.
@@ -82,6 +85,10 @@ class KernelRegressor(Regressor, ExactMachine):
         Which normal equations were solved.
     X_fit_ : array, sparse matrix or None
         The rows that ``dual_coef_`` belongs to; None where predictions do not need them.
+    relevance_ : array of shape (d,)
+        Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
+    unused_ : list of str
+        Where widths were learned: columns whose removal changes nothing.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)
@@ -153,7 +160,7 @@ memory, dtype, random_state, progress
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
     path_, penalty_, components_, iterations_, sigma_, kernel_, form_, X_fit_, \
-n_features_in_, feature_names_in_
+relevance_, unused_, n_features_in_, feature_names_in_
         As for :class:`KernelRegressor`.
     dual_coef_, coef_, intercept_ : arrays
         As for :class:`KernelRegressor`, with one output for two classes, else one for

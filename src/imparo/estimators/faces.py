@@ -1,6 +1,5 @@
 """The two faces of every kernel machine: numbers in and out, or classes."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,17 +33,16 @@ class Regressor(RegressorMixin):
         )
         weight = scaled_weight(sample_weight, y)
         Y, scale, shift = scaled_outputs(y, weight, bool(self.intercept), rows.dtype)
+        self._take_units(scale, shift)
         model, path = getattr(self, how)(rows, Y, weight, y, RootMeanSquare())
         if path is not None:
-            errors, train_errors = scale * path.errors, scale * path.train_errors
-            path = replace(path, errors=errors, train_errors=train_errors)
+            path = path.scaled(scale)
         self.path_ = path
         self._keep(model.scaled(scale, shift), flat=y.ndim == 1)
-        self._in_units(scale)
         return self
 
-    def _in_units(self, scale: float) -> None:
-        """Give other errors that the fit has set the units of the outputs."""
+    def _take_units(self, scale: float, shift: Array) -> None:
+        """Learn before a fit that outputs are scale·Y + shift, where that is of use."""
 
     def predict(self: Any, X: Any) -> Array:
         """Return the predicted outputs, in blocks of rows within ``memory``.

@@ -121,13 +121,14 @@ class MapMachine(Streamed):
         cells = Cells.of(splits, kept, len(y))
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
+        candidates = self._learned(candidates, source, Y, weight, allowed, seed)
         most = self._most(allowed, cells, rows.memory, len(candidates))
         sizes = self._sizes(len(kept), most)
         found: list[Scores] = []
         best: tuple[Fitted, Any, int] | None = None
         fitted: Fitted | None = None
         path: Path | None = None
-        for i, (_, candidate) in enumerate(candidates):
+        for i, candidate in enumerate(c.kernel for c in candidates):
             if i == 0 or self._draws_by_kernel():
                 drawn = self._draw(source, candidate, allowed, int(sizes[-1]), seed)
             if i == 0:
@@ -138,13 +139,13 @@ class MapMachine(Streamed):
             fitted = Fitted.to(rows, map, smallest, self._center_weight(drawn, rows, cells))
             if not single:
                 found.append(judge(fitted, rows, cells, grid, score, self.intercept))
-                sigmas = [sigma for sigma, _ in candidates[: i + 1]]
+                sigmas = [c.sigma for c in candidates[: i + 1]]
                 path = self._path(sigmas, grid, found, score, method)
             if path is None or _candidate(path) == i:
                 best = fitted, drawn, i
         assert best is not None
         fitted, drawn, i = best
-        self.sigma_, self.kernel_ = candidates[i]
+        self.sigma_, self.kernel_ = candidates[i].sigma, candidates[i].kernel
         parameters = {name: getattr(self, name) for name in self._fixed}
         fitted = replace(fitted, cells=cells, seed=seed, parameters=parameters)
         return self._chosen_model(fitted, drawn, rows, grid, path), path

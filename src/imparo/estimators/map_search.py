@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, threads_for
+from imparo.data.sources import Source
+from imparo.engine import Array, default_engine, threads_for
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
     Models,
@@ -26,6 +27,8 @@ from imparo.statistics import Statistics
 
 # Penalties this close to each other share a factorisation.
 _SAME = 1e-13
+# Held-out rows that are predicted at once.
+_PREDICTED = 4096
 
 
 @persistent
@@ -318,3 +321,41 @@ def solve(
     w = ridge.solve(np.array([penalty]), columns)[:, 0]
     coef = fitted.map.coefficients(w[: columns[0]])
     return Solved(coef.astype(rows.source.dtype), ridge.intercept(w), primal=False)
+
+
+def held_out_predictions(
+    fitted: Fitted, source: Source, ridge: float, size: int, intercept: bool
+) -> tuple[Array, Array]:
+    """Return the rows that splits hold out, and what models fitted without them predict.
+
+    Parameters
+    ----------
+    fitted : Fitted
+    source : Source
+        The rows that it was fitted to.
+    ridge : float
+        Of the columns that statistics are of.
+    size : int
+        Number of centers or features.
+    intercept : bool
+
+    Returns
+    -------
+    rows : array of shape (k,)
+        Positions, those of one split after those of another.
+    F : array of shape (k, T)
+    """
+    cells, map, product = fitted.cells, fitted.map, default_engine().product
+    assert cells is not None
+    columns, found, dtype = map.columns(size), [], source.dtype
+    for v in range(len(cells.held)):
+        inside, _ = cells.parts(fitted.statistics, v)
+        problem = NestedRidge(inside, intercept=intercept, dtype=dtype, floor=fitted.floor)
+        models = _models(map, problem, np.full((1, 1), ridge), columns, dtype)
+        coef = models.coefficients[0][:, 0]
+        held = np.flatnonzero((cells.of_row >= 0) & cells.held[v][cells.of_row])
+        for start in range(0, len(held), _PREDICTED):
+            rows = held[start : start + _PREDICTED]
+            K = map.evaluate(source.take(rows), 0, len(coef))
+            found.append((rows, product(K, coef) + models.intercepts[0, 0]))
+    return np.concatenate([r for r, _ in found]), np.concatenate([F for _, F in found])

@@ -53,9 +53,12 @@ class NystromRegressor(Regressor, _Growing):
     ----------
     kernel : str, Kernel or callable, default "gaussian"
         As for :class:`KernelRegressor`; not "precomputed".
-    sigma : float, "median", "scale", "auto" or array-like, default "median"
+    sigma : float, str or array-like, default "median"
         Width of the kernel: a number; the median distance between 1000 rows; scikit-learn's
         "scale" on those; or a grid to select from, one pass for each width.
+        "learned" is one width and "per-feature" one for every column, for the Gaussian,
+        Laplacian and Matérn kernels: learned from 4000 of the rows that are fitted, by the
+        gradient of their generalized cross-validation error (see :doc:`/widths`).
     penalty : float, array-like, "auto" or "n_centers", default "auto"
         λ: a number, a grid, or 41 values from the mean of K(x, x) down to 2e-12 of it.
         "n_centers" is λ = log(m)/m (times the mean of K(x, x)): the number of centers is
@@ -90,7 +93,7 @@ class NystromRegressor(Regressor, _Growing):
     path_ : Path or None
         Errors over the grids, ``.best``, ``.sizes`` and ``.plot()``; None if nothing was
         selected.
-    penalty_, n_centers_, sigma_ : float, int, float or None
+    penalty_, n_centers_, sigma_ : float, int, float (or tuple of float) or None
         The point in use.
     kernel_ : Kernel
         The kernel in use.
@@ -109,6 +112,10 @@ class NystromRegressor(Regressor, _Growing):
     statistics_ : object
         What :meth:`grow` starts from: about (V + 1)·m² numbers, and the part that each row
         had. Set it to None for a smaller file.
+    relevance_ : array of shape (d,)
+        Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
+    unused_ : list of str
+        Where widths were learned: columns whose removal changes nothing.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)
@@ -177,7 +184,7 @@ random_state, progress
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
     path_, penalty_, n_centers_, sigma_, kernel_, centers_, center_rows_, center_weights_, \
-dropped_centers_, statistics_, n_features_in_, feature_names_in_
+dropped_centers_, statistics_, relevance_, unused_, n_features_in_, feature_names_in_
         As for :class:`NystromRegressor`; ``path_.train_errors`` are not counted.
     dual_coef_, intercept_ : arrays
         With one output for two classes, else one for each class or label.

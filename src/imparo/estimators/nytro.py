@@ -60,7 +60,8 @@ class NytroRegressor(Regressor, NytroMachine):
     form_ : "gram", "stored" or "recomputed"
         What was iterated with.
     n_centers_, sigma_, kernel_, centers_, center_rows_, center_weights_, \
-dropped_centers_, dual_coef_, intercept_, n_features_in_, feature_names_in_
+dropped_centers_, dual_coef_, intercept_, relevance_, unused_, n_features_in_, \
+feature_names_in_
         As for :class:`NystromRegressor`.
 
     See Also
@@ -123,7 +124,8 @@ intercept, validation, memory, dtype, random_state, progress
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
     path_, iterations_, form_, n_centers_, sigma_, kernel_, centers_, center_rows_, \
-center_weights_, dropped_centers_, dual_coef_, intercept_, n_features_in_, \
+center_weights_, dropped_centers_, dual_coef_, intercept_, relevance_, unused_, \
+n_features_in_, \
 feature_names_in_
         As for :class:`NytroRegressor`.
 

@@ -136,11 +136,12 @@ class NytroMachine(Subsampled):
         cells = Cells.of(splits, kept, len(y))
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
+        candidates = self._learned(candidates, source, Y, weight, allowed, seed)
         most = self._most_centers(allowed, cells, rows.memory, len(candidates))
         size = int(self._sizes(len(kept), most)[-1])
         best: tuple[Normal, float, int] | None = None
         found: list[Walk] = []
-        for i, (_, candidate) in enumerate(candidates):
+        for i, candidate in enumerate(c.kernel for c in candidates):
             chosen = self._choose(source, candidate, allowed, size, seed)
             map = NystromMap(candidate, chosen.X)
             normal = self._normal(rows, map, int(steps[-1]), filter)
@@ -155,11 +156,11 @@ class NytroMachine(Subsampled):
             self.center_rows_, self.center_weights_ = chosen.rows, chosen.weights
         assert best is not None
         normal, kappa, i = best
-        self.sigma_, self.kernel_ = candidates[i]
+        self.sigma_, self.kernel_ = candidates[i].sigma, candidates[i].kernel
         self.form_, self.centers_ = normal.form, normal.map.centers
         self.dropped_centers_ = normal.map.dropped
         self.iterations_ = int(steps[found[i].chosen]) if select else int(steps[0])
-        path = as_path([s for s, _ in candidates], found, steps, score, method)
+        path = as_path([c.sigma for c in candidates], found, steps, score, method)
         if select and isinstance(self.iterations, str) and self.iterations_ == steps[-1]:
             warn_user(
                 f"{steps[-1]} iterations, the most that were tried, are the best; give "

@@ -14,7 +14,12 @@ from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
 from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.solve import Solved
-from imparo.estimators.transformers import check_sparse, rows_to_choose_by, takes_sparse
+from imparo.estimators.transformers import (
+    check_features,
+    check_sparse,
+    rows_to_choose_by,
+    takes_sparse,
+)
 from imparo.features import FeatureMap, RandomMap, as_feature_rule
 from imparo.kernels import Kernel, as_kernel
 
@@ -63,7 +68,7 @@ class RandomFeatureMachine(MapMachine):
 
     def _checked_kernel(self, source: Source) -> Kernel:
         kernel = as_kernel(self.kernel)
-        as_feature_rule(self.features).check(kernel, source.shape[1])
+        check_features(self, kernel, source.shape[1])
         check_sparse(next(source.blocks(1))[1], self.features)
         check_flags(self)
         return kernel

@@ -56,9 +56,13 @@ class RandomFeatureRegressor(Regressor, _Growing):
         "gaussian", "laplacian", "matern12", "matern32", "matern52", or an object of
         :mod:`imparo.kernels` that has random features: these, ``Spline(q)`` with q > 2 and
         ``features="spline"``, and positive multiples.
-    sigma : float, "median", "scale", "auto" or array-like, default "median"
+    sigma : float, str or array-like, default "median"
         Width of the kernel: a number; the median distance between 1000 rows; scikit-learn's
         "scale" on those; or a grid to select from, one pass for each width.
+        "learned" is one width and "per-feature" one for every column, for the Gaussian,
+        Laplacian and Matérn kernels: learned from 4000 of the rows that are fitted, by the
+        gradient of their generalized cross-validation error (see :doc:`/widths`).
+        "fastfood" and "sorf" have one width only.
     penalty : float, array-like, "auto" or "n_features", default "auto"
         λ: a number, a grid, or K(x, x) and its halves down to 2e-12 of it (8e-6 in float32).
         "n_features" is λ = 1/m (times K(x, x)): the number of features is then the only
@@ -93,7 +97,7 @@ class RandomFeatureRegressor(Regressor, _Growing):
     path_ : Path or None
         Errors over the grids, ``.best``, ``.sizes`` and ``.plot()``; None if nothing was
         selected.
-    penalty_, n_features_, sigma_ : float, int, float or None
+    penalty_, n_features_, sigma_ : float, int, float (or tuple of float) or None
         The point in use.
     kernel_ : Kernel
         The kernel that the features stand for.
@@ -106,6 +110,10 @@ class RandomFeatureRegressor(Regressor, _Growing):
     statistics_ : object
         What :meth:`grow` starts from: about (V + 1)·m² numbers, and the part that each row
         had. Set it to None for a smaller file.
+    relevance_ : array of shape (d,)
+        Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
+    unused_ : list of str
+        Where widths were learned: columns whose removal changes nothing.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)
@@ -175,7 +183,7 @@ random_state, progress
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
     path_, penalty_, n_features_, sigma_, kernel_, map_, statistics_, n_features_in_, \
-feature_names_in_
+relevance_, unused_, feature_names_in_
         As for :class:`RandomFeatureRegressor`; ``path_.train_errors`` are not counted.
     feature_coef_, intercept_ : arrays
         With one output for two classes, else one for each class or label.

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from imparo.engine import Array
+from imparo.estimators.candidates import Candidate
 from imparo.estimators.problems import Rows, make_problem
 from imparo.estimators.solve import Solved, solve, solve_by_spectrum
 from imparo.estimators.splits import GCV, LEAVE_ONE_OUT, Splits
@@ -16,14 +17,6 @@ from imparo.paths import Path
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores
 from imparo.selection import Split, generalized_cross_validation, held_out, leave_one_out
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A kernel, and the width that distinguishes it."""
-
-    sigma: float | None
-    kernel: Kernel
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,19 @@ from imparo.data.sources import Source
 from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
+from imparo.estimators.candidates import (
+    Candidate,
+    candidates_of,
+    forget_relevance,
+    is_learned,
+    learned_candidates,
+)
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import Stream
 from imparo.estimators.splits import check_validation
 from imparo.estimators.streams import read_rows
 from imparo.filters import Tikhonov
-from imparo.kernels import Kernel, Linear, as_kernel, widths
+from imparo.kernels import Kernel, Linear, as_kernel
 
 _SAMPLE = 1000
 # Matrices of m × m numbers that are alive at once, besides one for every cell.
@@ -66,24 +73,28 @@ class Streamed(BaseEstimator):
             )
         return Stream(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
 
-    def _candidates(
-        self, kernel: Kernel, source: Source, kept: Array
-    ) -> list[tuple[float | None, Kernel]]:
-        if not kernel.needs_sigma:
-            if not (isinstance(self.sigma, str) and self.sigma == "median"):
-                raise ValueError(
-                    f"sigma={self.sigma!r} has no effect on {kernel!r}, which has no width to "
-                    "set; leave sigma out, or give the kernel without its width"
-                )
-            return [(getattr(kernel, "sigma", None), kernel)]
-        if not isinstance(self.sigma, str):
-            found = widths(self.sigma, kernel, source)  # which need no rows
-            return [(float(s), kernel.with_sigma(float(s))) for s in found]
-        sample = kept
-        if len(kept) > _SAMPLE:
-            sample = kept[np.random.RandomState(0).choice(len(kept), _SAMPLE, replace=False)]
-        found = widths(self.sigma, kernel, source.take(sample))
-        return [(float(s), kernel.with_sigma(float(s))) for s in found]
+    def _candidates(self, kernel: Kernel, source: Source, kept: Array) -> list[Candidate]:
+        forget_relevance(self)
+
+        def rows() -> Any:
+            sample = kept
+            if len(kept) > _SAMPLE:
+                rng = np.random.RandomState(0)
+                sample = kept[rng.choice(len(kept), _SAMPLE, replace=False)]
+            return source.take(sample)
+
+        return candidates_of(self.sigma, kernel, rows)
+
+    def _learned(
+        self, candidates: list[Candidate], source: Source, Y: Array, weight: Array,
+        allowed: Array, seed: int,
+    ) -> list[Candidate]:  # fmt: skip
+        """Return the candidates, learned from rows that may be fitted where that is asked."""
+        if not is_learned(self.sigma):
+            return candidates
+        memory, kernel = parse_memory(self.memory), candidates[0].kernel
+        rows = np.flatnonzero(allowed)
+        return learned_candidates(self, kernel, source.take, rows, Y, weight, seed, memory)
 
     def _room(
         self, asked: Any, name: str, cells: Cells, memory: int, n_candidates: int, most: int,

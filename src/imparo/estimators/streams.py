@@ -39,7 +39,7 @@ def read_rows(
     sample_weight : array or None
     """
     wanted = check_dtype(estimator.dtype)
-    if y is None and _are_blocks(X):
+    if y is None and are_blocks(X):
         if sample_weight is not None:
             raise ValueError(
                 "weights of rows that come in blocks must come with them, as triples "
@@ -60,7 +60,8 @@ def read_rows(
     return ArraySource(X, _type_for(X.dtype, wanted), check=mapped), y, sample_weight
 
 
-def _are_blocks(X: Any) -> bool:
+def are_blocks(X: Any) -> bool:
+    """Return whether rows come in blocks."""
     if callable(X) or isinstance(X, Iterator):
         return True
     if hasattr(X, "shape") or not isinstance(X, Iterable) or isinstance(X, str | bytes):

@@ -5,16 +5,26 @@ from typing import Any, Self
 import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.preprocessing import LabelBinarizer
+from sklearn.utils import check_array, check_consistent_length, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.centers import uniform_positions
-from imparo.engine import Array
+from imparo.engine import Array, parse_memory
 from imparo.estimators import grids
+from imparo.estimators.candidates import (
+    PER_FEATURE,
+    Candidate,
+    candidates_of,
+    forget_relevance,
+    is_learned,
+    learned_candidates,
+)
 from imparo.estimators.inputs import all_or_nothing, check_dtype, check_rows
 from imparo.features import SplineFeatures, as_feature_rule
-from imparo.kernels import as_kernel, widths
+from imparo.kernels import Kernel, as_kernel
 from imparo.persistence import persistent
+from imparo.width_learning import check_learnable
 
 # Rows that features are chosen by, where they are.
 _CHOSEN_BY = 2000
@@ -28,6 +38,14 @@ def rows_to_choose_by(n: int, seed: int, allowed: Array | None = None) -> Array:
 def takes_sparse(features: Any) -> bool:
     """Return whether features of this kind can be had of sparse rows: all but splines."""
     return not (features == "spline" or isinstance(features, SplineFeatures))
+
+
+def check_features(estimator: Any, kernel: Kernel, n_columns: int) -> None:
+    """Raise where there are no features of a kernel, or none with a width for each column."""
+    if isinstance(estimator.sigma, str) and estimator.sigma == PER_FEATURE:
+        check_learnable(kernel)
+        kernel = kernel.with_sigma((1.0,) * n_columns)
+    as_feature_rule(estimator.features).check(kernel, n_columns)
 
 
 def check_sparse(X: Any, features: Any) -> None:
@@ -55,8 +73,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         "gaussian", "laplacian", "matern12", "matern32", "matern52", or an object of
         :mod:`imparo.kernels` that has random features: these, ``Spline(q)`` with q > 2 and
         ``features="spline"``, and positive multiples.
-    sigma : float, "median" or "scale", default "median"
-        Width of the kernel.
+    sigma : float, "median", "scale", "learned" or "per-feature", default "median"
+        Width of the kernel. "learned" is one width and "per-feature" one for every column,
+        both learned from 4000 rows and their outputs, see :class:`RandomFeatureRegressor`.
     n_features : int, "sqrt" or "auto", default "auto"
         m: a number, √n, or √n·log n (at most 2048).
     features : str or FeatureRule, default "fourier"
@@ -71,8 +90,10 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         The features.
     kernel_ : Kernel
         The kernel that they stand for, with its width.
-    sigma_ : float or None
-        The width.
+    sigma_ : float, tuple of float or None
+        The width, or widths.
+    relevance_, unused_
+        Where widths were learned, as for :class:`RandomFeatureRegressor`.
     n_features_in_ : int
         Number of columns seen in ``fit``.
     feature_names_in_ : array of shape (d,)
@@ -120,8 +141,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
-        y : None
-            Not used.
+        y : array of shape (n,) or (n, T), optional
+            Outputs or classes, for widths that are learned; not used otherwise.
 
         Returns
         -------
@@ -130,22 +151,14 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         X = self._checked(X, reset=True)
         kernel, rule = as_kernel(self.kernel), as_feature_rule(self.features)
-        rule.check(kernel, X.shape[1])
+        check_features(self, kernel, X.shape[1])
         check_sparse(X, self.features)
-        self.sigma_, self.kernel_ = getattr(kernel, "sigma", None), kernel
-        if kernel.needs_sigma:
-            found = widths(self.sigma, kernel, X)
-            if len(found) > 1:
-                raise ValueError(
-                    f"sigma={self.sigma!r} is a grid and a transformer cannot select; give one "
-                    "width, or search with RandomFeatureRegressor or GridSearchCV"
-                )
-            self.sigma_ = float(found[0])
-            self.kernel_ = kernel.with_sigma(self.sigma_)
-        elif not (isinstance(self.sigma, str) and self.sigma == "median"):
+        forget_relevance(self)
+        found = candidates_of(self.sigma, kernel, lambda: X)
+        if len(found) > 1:
             raise ValueError(
-                f"sigma={self.sigma!r} has no effect on {kernel!r}, which has no width to "
-                "set; leave sigma out, or give the kernel without its width"
+                f"sigma={self.sigma!r} is a grid and a transformer cannot select; give one "
+                "width, or search with RandomFeatureRegressor or GridSearchCV"
             )
         sizes = grids.feature_counts(self.n_features, X.shape[0], 2**31, rule.step)
         automatic = isinstance(self.n_features, str)
@@ -156,12 +169,31 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
             )
         rng = check_random_state(self.random_state)
         seed = int(rng.randint(2**31 - 1))
+        if kernel.needs_sigma and is_learned(self.sigma):
+            found = self._learned(kernel, X, y, seed)
+        self.sigma_, self.kernel_ = found[0].sigma, found[0].kernel
         rows = None
         if rule.needs_rows:
             rows = X[rows_to_choose_by(X.shape[0], seed)]
         self.map_ = rule.draw(self.kernel_, X.shape[1], int(sizes[-1]), seed, rows)
         self._n_features_out = len(self.map_)
         return self
+
+    def _learned(self, kernel: Kernel, X: Any, y: Any, seed: int) -> list[Candidate]:
+        if y is None:
+            raise ValueError(
+                f"sigma={self.sigma!r} learns from outputs and y is None; give y, or "
+                "sigma='median'"
+            )
+        y = np.asarray(y)
+        if y.dtype.kind not in "fiub":
+            y = LabelBinarizer(neg_label=-1, pos_label=1).fit_transform(y)
+        Y = check_array(y.reshape(len(y), -1), dtype=np.float64, input_name="y")
+        check_consistent_length(X, Y)
+        n, memory = len(Y), parse_memory(None)
+        return learned_candidates(
+            self, kernel, lambda part: X[part], np.arange(n), Y, np.ones(n), seed, memory
+        )
 
     def transform(self, X: Any) -> Array:
         """Return the features ψ(ω_j, x)/√m.

@@ -85,13 +85,13 @@ class Kernel(ABC):
         """Whether a width is still to be set, in this kernel or in a part of it."""
         return getattr(self, "sigma", 1.0) is None
 
-    def with_sigma(self, sigma: float) -> Self:
+    def with_sigma(self, sigma: "float | tuple[float, ...]") -> Self:
         """Return this kernel with every width that was not set put to ``sigma``.
 
         Parameters
         ----------
-        sigma : float
-            A positive width.
+        sigma : float or tuple of float
+            A positive width, or one for every column.
 
         Returns
         -------
@@ -233,7 +233,7 @@ class _Pair(Kernel):
     def needs_sigma(self) -> bool:
         return any(part.needs_sigma for part in self._parts)
 
-    def with_sigma(self, sigma: float) -> Self:
+    def with_sigma(self, sigma: "float | tuple[float, ...]") -> Self:
         return type(self)(*(part.with_sigma(sigma) for part in self._parts))
 
     @property

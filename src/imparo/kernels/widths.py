@@ -119,7 +119,7 @@ def widths(sigma: Any, kernel: Kernel, X: Any) -> Array:
             return median * (_MULTIPLES if sigma == "auto" else np.ones(1))
         raise ValueError(
             f"sigma={sigma!r} is not known; give a number, a grid of numbers, 'median', "
-            "'scale' or 'auto'"
+            "'scale' or 'auto', or to an estimator 'learned' or 'per-feature'"
         )
     try:
         grid = np.atleast_1d(np.asarray(sigma, dtype=np.float64))
