@@ -12,17 +12,35 @@ from sklearn.datasets import load_digits
 
 import imparo
 from imparo import AutoClassifier, AutoRegressor, NystromRegressor
-from imparo.estimators import auto_search
+from imparo.estimators import auto_search, auto_widths
 from imparo.kernels import Linear
+
+# Trials that compare settings on one fold, or a part of the rows: their models are not kept.
+SCREENING = ("one width", "one width, learned", "widths learned", "widths of another fold")
+
+
+def comparable(model):
+    """Return the trials whose errors are of the same held-out rows as the model's."""
+    done = [
+        t for t in model.record_
+        if np.isfinite(t.error) and t.note.split(":")[0] not in SCREENING
+    ]  # fmt: skip
+    most = max((t.n_rows, t.n_held) for t in done)
+    return [t for t in done if (t.n_rows, t.n_held) == most]
+
+
+def prepared(model, X):
+    """Return rows as the kernel of a model sees them."""
+    return X if model.inputs_ is None else model.inputs_.transform(X)
 
 
 class Clock:
-    """A clock that the trials move: one second for so many operations."""
+    """A clock that trials and learning move: one second for so many operations."""
 
     def __init__(self, monkeypatch, operations):
         self.now, self.longest, self._operations = 0.0, 0.0, operations
-        monkeypatch.setattr(auto_search.time, "monotonic", lambda: self.now)
-        trial = auto_search.Search._trial
+        monkeypatch.setattr("time.monotonic", lambda: self.now)
+        trial, learn = auto_search.Search._trial, auto_widths.learn_widths
 
         def timed(search, machine, method, m, rows, note, **settings):
             # Half of the work in reading rows, half in solving.
@@ -32,8 +50,7 @@ class Clock:
             wrapped = machine.progress
 
             def progress(done, total, what):
-                step = shares.get(what, 0.02) * cost / total
-                self.now, self.longest = self.now + step, max(self.longest, step)
+                self._move(shares.get(what, 0.02) * cost / total)
                 wrapped(done, total, what)
 
             machine.progress = progress
@@ -41,35 +58,60 @@ class Clock:
             machine.progress = wrapped
             return result
 
+        def learned(kernel, X, Y, *, n_centers, goes_on, **settings):
+            def move_on():
+                self._move(3.0 * len(X) * n_centers**2 / self._operations)
+                return goes_on()
+
+            return learn(kernel, X, Y, n_centers=n_centers, goes_on=move_on, **settings)
+
         monkeypatch.setattr(auto_search.Search, "_trial", timed)
+        monkeypatch.setattr(auto_widths, "learn_widths", learned)
+
+    def _move(self, step):
+        self.now, self.longest = self.now + step, max(self.longest, step)
 
 
 @pytest.fixture
 def surface(rng):
-    X = rng.uniform(-3, 3, size=(4000, 2))
-    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.normal(size=4000)
+    X = rng.uniform(-3, 3, size=(2000, 2))
+    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.normal(size=2000)
 
 
-def test_the_model_is_its_best_trial(surface):
+@pytest.fixture
+def no_clock(monkeypatch):
+    """Time stands still: fits end when nothing more is worth trying."""
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+
+
+@pytest.fixture
+def no_average(monkeypatch):
+    monkeypatch.setattr(auto_search, "averaged", lambda *_: None)
+
+
+def test_the_model_is_its_best_trial(surface, no_average):
     X, y = surface
-    model = AutoRegressor(budget=20, random_state=0).fit(X, y)
-    whole = [t for t in model.record_ if t.n_rows == len(y)]
-    assert min(t.error for t in whole) == pytest.approx(model.path_.best["error"])
-    best = min(whole, key=lambda t: t.error)
+    model = AutoRegressor(budget=5, random_state=0).fit(X, y)
+    best = min(comparable(model), key=lambda t: t.error)
+    assert best.error == pytest.approx(model.path_.best["error"])
     assert (best.n_centers, best.sigma, best.penalty, best.method) == (
         model.n_centers_, model.sigma_, model.penalty_, model.method_,
     )  # fmt: skip
+    assert (best.inputs, best.target) == (model.inputs_.numbers, model.target_)
+    assert best.kernel.startswith(type(model.kernel_).__name__)
     assert "better" in best.note
     assert model.score(X, y) > 0.98
 
 
-def test_it_is_the_model_that_its_parameters_say(surface, monkeypatch):
-    """The coefficients are Nyström KRLS of the centers, width and penalty reported."""
+@pytest.mark.parametrize("sigma", ["auto", 0.8])
+def test_it_is_the_model_that_its_parameters_say(surface, no_average, monkeypatch, sigma):
+    """The coefficients are Nyström KRLS of the centers, widths and penalty reported."""
     X, y = surface
     monkeypatch.setattr(auto_search, "_EXACT_ROWS", 0)
-    model = AutoRegressor(budget=20, random_state=0, intercept=False).fit(X, y)
+    model = AutoRegressor(sigma=sigma, budget=4, random_state=0, intercept=False).fit(X, y)
     assert model.method_ == "nystrom"
-    K, K_mm = model.kernel_(X, model.centers_), model.kernel_(model.centers_)
+    rows = prepared(model, X)
+    K, K_mm = model.kernel_(rows, model.centers_), model.kernel_(model.centers_)
     G = K.T @ K + len(y) * model.penalty_ * K_mm
     alpha = np.linalg.lstsq(G, K.T @ y, rcond=1e-15)[0]
     assert_allclose(model.predict(X), K @ alpha, atol=1e-3)
@@ -78,7 +120,7 @@ def test_it_is_the_model_that_its_parameters_say(surface, monkeypatch):
 def test_small_data_may_become_exact(rng):
     X = rng.normal(size=(150, 3))
     y = X[:, 0] + np.sin(3 * X[:, 1])
-    model = AutoRegressor(budget=20, random_state=0).fit(X, y)
+    model = AutoRegressor(sigma=1.0, budget=20, random_state=0).fit(X, y)
     assert "exact" in {t.method for t in model.record_}
     if model.method_ == "exact":
         assert model.centers_.shape == (150, 3)
@@ -87,7 +129,7 @@ def test_small_data_may_become_exact(rng):
 def test_classes(tmp_path):
     X, y = load_digits(return_X_y=True)
     names = np.array(list("abcdefghij"))[y]
-    model = AutoClassifier(budget=10, random_state=0).fit(X[::2], names[::2])
+    model = AutoClassifier(budget=4, random_state=0).fit(X[::2], names[::2])
     assert model.score(X[1::2], names[1::2]) > 0.97
     imparo.save(model, tmp_path / "model")
     same = imparo.load(tmp_path / "model")
@@ -100,26 +142,28 @@ def test_weights_and_several_outputs(surface):
     X, y = X[:1000], y[:1000]
     weight = np.where(X[:, 0] > 0, 1.0, 0.0)
     Y = np.column_stack([y, 100 - y])
-    model = AutoRegressor(budget=10, random_state=0).fit(X, Y, weight)
-    alone = AutoRegressor(budget=10, random_state=0).fit(X[weight > 0], Y[weight > 0])
+    model = AutoRegressor(budget=3, random_state=0).fit(X, Y, weight)
+    alone = AutoRegressor(budget=3, random_state=0).fit(X[weight > 0], Y[weight > 0])
     there = X[X[:, 0] > 0]
     assert model.predict(there).shape == (len(there), 2)
     # Rows of weight 0 are not learned from: both know as much as the other.
     assert_allclose(model.predict(there), alone.predict(there), atol=0.3)
 
 
-def test_blocks_and_maps_are_as_good_as_arrays(surface, tmp_path):
+def test_blocks_and_maps_are_as_good_as_arrays(surface, tmp_path, no_clock):
     X, y = surface
-    array = AutoRegressor(budget=30, random_state=0).fit(X, y)
-    blocks = [(X[i : i + 700], y[i : i + 700]) for i in range(0, 4000, 700)]
-    listed = AutoRegressor(budget=30, random_state=0).fit(blocks)
+    X, y = X[:700], y[:700]
+    settings = {"kernel": "gaussian", "sigma": "median", "random_state": 0}
+    array = AutoRegressor(**settings).fit(X, y)
+    blocks = [(X[i : i + 150], y[i : i + 150]) for i in range(0, 700, 150)]
+    listed = AutoRegressor(**settings).fit(blocks)
     stored = np.memmap(tmp_path / "X", float, "w+", shape=X.shape)
     stored[:] = X
-    mapped = AutoRegressor(budget=30, random_state=0).fit(
+    mapped = AutoRegressor(**settings).fit(
         np.memmap(tmp_path / "X", float, "r", shape=X.shape), y
     )
     for other in (listed, mapped):
-        assert_allclose(other.predict(X), array.predict(X), atol=0.05)
+        assert_allclose(other.predict(X), array.predict(X), atol=1e-6)
 
 
 # Budgets
@@ -128,50 +172,49 @@ def test_blocks_and_maps_are_as_good_as_arrays(surface, tmp_path):
 def test_a_larger_budget_comes_further(surface, monkeypatch):
     X, y = surface
     found = {}
-    for budget in (1, 1000):
+    for budget in (0.5, 1000):
         with monkeypatch.context() as patch:
             Clock(patch, operations=1e9)
-            model = AutoRegressor(budget=budget, random_state=0).fit(X, y)
-            found[budget] = model
-    largest = {
-        b: max(t.n_centers * (t.n_rows == 4000) for t in m.record_) for b, m in found.items()
-    }
-    assert largest[1] < largest[1000]
-    assert "budget" in found[1].stopped_
-    assert "no longer" in found[1000].stopped_
-    assert found[1000].path_.best["error"] <= found[1].path_.best["error"]
+            model = AutoRegressor("gaussian", sigma=0.5, budget=budget, random_state=0)
+            found[budget] = model.fit(X, y)
+    few, many = (comparable(model) for model in found.values())
+    assert max(t.n_centers for t in few) < max(t.n_centers for t in many)
+    assert "budget" in found[0.5].stopped_
+    assert "budget" not in found[1000].stopped_
+    assert min(t.error for t in many) <= min(t.error for t in few)
 
 
-def test_the_budget_is_kept_on_the_clock(surface, monkeypatch):
+@pytest.mark.parametrize("operations", [3e7, 1e8, 1e9, 1e10])
+def test_the_budget_is_kept_on_the_clock(surface, monkeypatch, operations):
     X, y = surface
-    for operations in (1e8, 1e9, 1e10):
-        with monkeypatch.context() as patch:
-            clock = Clock(patch, operations)
-            model = AutoRegressor(budget=5, random_state=0).fit(X, y)
-            # The first model is small, and made whatever it takes; a block of rows or a part
-            # of the path is not given up in the middle.
-            first = model.record_[0].seconds
-            assert clock.now <= max(5.0, first) * 1.05 + clock.longest
+    clock = Clock(monkeypatch, operations)
+    model = AutoRegressor(budget=5, random_state=0).fit(X, y)
+    # The first model is small, and made whatever it takes; a block of rows, a part of the
+    # path or a step of learning is not given up in the middle.
+    first = model.record_[0].seconds
+    assert clock.now <= max(5.0, first) * 1.05 + clock.longest
 
 
-def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch):
+@pytest.mark.parametrize("last", [2, 3, 6])
+def test_a_trial_out_of_time_is_written_down_and_harmless(surface, monkeypatch, last):
     X, y = surface
     started = []
     trial = auto_search.Search._trial
 
     def late(search, machine, method, m, rows, note, **settings):
         started.append(m)
-        if len(started) == 5:
+        if len(started) == last:
             search._deadline = -np.inf
         return trial(search, machine, method, m, rows, note, **settings)
 
     monkeypatch.setattr(auto_search.Search, "_trial", late)
-    model = AutoRegressor(budget=100, random_state=0).fit(X, y)
+    model = AutoRegressor("gaussian", budget=100, random_state=0).fit(X, y)
+    assert len(model.record_) == last
     assert model.record_[-1].error == np.inf
     assert "out of time" in model.record_[-1].note
     assert "budget" in model.stopped_
-    whole = [t.error for t in model.record_[:-1] if t.n_rows == len(y)]
-    assert model.path_.best["error"] == pytest.approx(min(whole))
+    best = min(t.error for t in comparable(model))
+    assert model.path_.best["error"] == pytest.approx(best)
     assert np.isfinite(model.predict(X)).all()
 
 
@@ -188,7 +231,9 @@ def test_few_rows_where_all_take_too_long(rng, monkeypatch):
 
 def test_no_more_centers_than_memory_holds(surface):
     X, y = surface
-    model = AutoRegressor(budget=20, memory=12_000_000, random_state=0).fit(X, y)
+    model = AutoRegressor(
+        "gaussian", budget=5, memory=12_000_000, random_state=0, sigma="median"
+    ).fit(X, y)
     most = max(t.n_centers for t in model.record_)
     assert 8 * most**2 * 10 < 12_000_000
 
@@ -198,12 +243,12 @@ def test_conjugate_gradients_are_tried_where_statistics_are_too_dear(surface, mo
     monkeypatch.setattr(auto_search.Search, "_largest_affordable", lambda *_: 0)
     expected = auto_search.Search._expected
 
-    def dear(search, n, m, penalties):
-        return np.inf if m > 300 else expected(search, n, m, penalties)
+    def dear(search, n, m, *more):
+        return np.inf if m > 300 else expected(search, n, m, *more)
 
     monkeypatch.setattr(auto_search.Search, "_expected", dear)
     monkeypatch.setattr(auto_search, "_STEPS", 0)
-    model = AutoRegressor(budget=60, random_state=0).fit(X, y)
+    model = AutoRegressor("gaussian", sigma=0.5, budget=60, random_state=0).fit(X, y)
     tried = [t for t in model.record_ if t.method == "nytro"]
     assert len(tried) == 1
     assert tried[0].penalty is None
@@ -241,7 +286,7 @@ def test_an_interruption_in_the_middle_of_growing_leaves_the_best_whole(surface,
         raise KeyboardInterrupt
 
     monkeypatch.setattr(auto_search.NystromMachine, "_grow", broken)
-    model = AutoRegressor(budget=100, random_state=0).fit(X, y)
+    model = AutoRegressor("gaussian", sigma=1.0, budget=100, random_state=0).fit(X, y)
     assert model.stopped_ == "interrupted"
     assert len(model.centers_) == len(model.dual_coef_) > 1
     assert np.isfinite(model.predict(X)).all()
@@ -272,7 +317,8 @@ def test_ctrl_c_in_a_real_process():
             if what == "growing" and not told:
                 told.append(1)
                 print("now", flush=True)
-        model = AutoRegressor(budget=600, random_state=0, progress=progress).fit(X, y)
+        settings = {"budget": 600, "random_state": 0, "progress": progress}
+        model = AutoRegressor("gaussian", sigma=3.0, **settings).fit(X, y)
         print(model.stopped_, np.isfinite(model.predict(X[:5])).all())
     """
     process = subprocess.Popen(
@@ -290,7 +336,7 @@ def test_ctrl_c_in_a_real_process():
 @pytest.mark.parametrize("budget", [0, -1, np.nan, np.inf, "10", True, None])
 def test_bad_budgets(surface, budget):
     X, y = surface
-    model = AutoRegressor(budget=5, random_state=0).fit(X[:200], y[:200])
+    model = AutoRegressor(sigma=1.0, budget=5, random_state=0).fit(X[:200], y[:200])
     before = model.predict(X)
     with pytest.raises(ValueError, match="positive number of seconds"):
         model.set_params(budget=budget).fit(X, y)
@@ -299,6 +345,7 @@ def test_bad_budgets(surface, budget):
 
 def test_a_given_width_is_not_searched(surface):
     X, y = surface
+    X, y = X[:500], y[:500]
     model = AutoRegressor(sigma=1.25, budget=5, random_state=0).fit(X, y)
     assert {t.sigma for t in model.record_} == {1.25}
     linear = AutoRegressor(Linear(), budget=5, random_state=0, sigma="median").fit(X, y)
@@ -323,10 +370,11 @@ def test_two_rows_will_do():
 
 def test_never_worse_than_the_default(surface):
     X, y = surface
-    auto = AutoRegressor(budget=30, random_state=0).fit(X[:3000], y[:3000])
-    plain = NystromRegressor(random_state=0).fit(X[:3000], y[:3000])
-    truth = np.sin(2 * X[3000:, 0]) * np.cos(X[3000:, 1])
-    errors = [np.sqrt(np.mean((m.predict(X[3000:]) - truth) ** 2)) for m in (auto, plain)]
+    X, rest = X[:1500], X[1500:]
+    auto = AutoRegressor(budget=5, random_state=0).fit(X, y[:1500])
+    plain = NystromRegressor(random_state=0).fit(X, y[:1500])
+    truth = np.sin(2 * rest[:, 0]) * np.cos(rest[:, 1])
+    errors = [np.sqrt(np.mean((m.predict(rest) - truth) ** 2)) for m in (auto, plain)]
     assert errors[0] <= errors[1] * 1.05
 
 
@@ -358,7 +406,7 @@ def test_fewer_centers_than_asked_for_end_the_search(rng, centers):
     X = np.linspace(0, 1, 3000)[:, None]
     y = np.sin(6 * X[:, 0])
     given = X[rng.permutation(3000)[:150]] if centers == "given" else centers
-    model = AutoRegressor(centers=given, budget=10, random_state=0).fit(X, y)
+    model = AutoRegressor("gaussian", centers=given, budget=4, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     assert model.score(X, y) > 0.999
 
@@ -376,10 +424,10 @@ def test_a_failing_trial_leaves_the_best_model(surface):
 
 
 def test_a_grid_of_widths_is_searched_with_more_centers_too(rng):
-    X = rng.normal(size=(6000, 3))
-    y = np.sin(4 * X[:, 0]) + 0.5 * np.sin(4 * X[:, 1]) + 0.1 * rng.normal(size=6000)
+    X = rng.normal(size=(3000, 3))
+    y = np.sin(4 * X[:, 0]) + 0.5 * np.sin(4 * X[:, 1]) + 0.1 * rng.normal(size=3000)
     grid = [0.3, 0.6, 1.2, 2.5, 5.0, 10.0]
-    model = AutoRegressor(sigma=grid, budget=30, random_state=0).fit(X, y)
+    model = AutoRegressor(sigma=grid, budget=6, random_state=0).fit(X, y)
     assert model.sigma_ in (0.3, 0.6, 1.2)
     assert {t.sigma for t in model.record_} - {None} <= set(grid)  # None: out of time
 
@@ -404,7 +452,7 @@ def test_little_memory(surface):
 def test_a_trial_is_a_line(surface):
     model = AutoRegressor(budget=3, random_state=0).fit(surface[0][:500], surface[1][:500])
     lines = [str(trial) for trial in model.record_]
-    assert all("\n" not in line and len(line) < 140 for line in lines)
+    assert all("\n" not in line and len(line) < 180 for line in lines)
     assert "first model" in lines[0]
 
 

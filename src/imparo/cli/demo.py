@@ -23,7 +23,7 @@ from imparo.paths import pyplot
 
 KERNELS = ("gaussian", "matern32", "laplacian")
 SIZES = (13, 26, 52, 103, 206, 412)
-BUDGET = 5
+BUDGET = 10
 SUBSAMPLED, AUTOMATIC = "Nyström", f"Auto, {BUDGET} s"
 UNIT = "MPa"
 
@@ -57,6 +57,7 @@ class Outcome:
     n_train: int
     subsampled: NystromRegressor
     automatic: AutoRegressor
+    columns: KernelRegressor
 
     def path(self, name: str) -> SelectionPath:
         """Return the path of one of the models."""
@@ -72,7 +73,7 @@ class Outcome:
     @property
     def relevance(self) -> dict[str, float]:
         """What each column counts."""
-        values = self.automatic.relevance_.tolist()
+        values = self.columns.relevance_.tolist()
         return dict(zip(self.data.feature_names, values, strict=True))
 
     def to_dict(self) -> dict[str, Any]:
@@ -129,10 +130,13 @@ def run_demo(progress: Any) -> Outcome:
         chosen, sigma=models[chosen].sigma_, n_centers=SIZES, intercept=True, random_state=0,
         progress=progress("fewer centers"),
     )  # fmt: skip
+    columns = KernelRegressor(
+        "matern32", sigma="per-feature", intercept=True, random_state=0,
+        progress=progress("widths of columns"),
+    ).fit(X, y)  # fmt: skip
     automatic = AutoRegressor(
-        budget=BUDGET, sigma="per-feature", random_state=0,
-        progress=progress(f"{BUDGET} seconds"),
-    )  # fmt: skip
+        budget=BUDGET, random_state=0, progress=progress(f"{BUDGET} seconds")
+    )
     # Auto takes the columns as they are.
     for name, model, parts_of in (
         (SUBSAMPLED, subsampled, (X, X_test)),
@@ -151,6 +155,7 @@ def run_demo(progress: Any) -> Outcome:
     return Outcome(
         data, models, seconds, errors, chosen, parts, data.y[test],
         models[chosen].predict(X_test), days, by_age, n_train, subsampled, automatic,
+        columns,
     )  # fmt: skip
 
 
@@ -218,11 +223,11 @@ def write_report(outcome: Outcome, path: Path) -> None:
         f"stopped because {_because(outcome.automatic.stopped_)}.",
         _trials(plt, outcome.automatic),
     )
-    unused = [outcome.data.feature_names[int(name[1:])] for name in outcome.automatic.unused_]
+    unused = [outcome.data.feature_names[int(name[1:])] for name in outcome.columns.unused_]
     report.picture(
         "What each column counts",
-        "One over the square of each column's learned width, in units of its spread, with sum "
-        "1. "
+        "One over the square of the width that a Matérn kernel learns for each column, in "
+        "units of its spread, with sum 1. "
         + (
             f"Without {', '.join(unused)} nothing changes."
             if unused
@@ -358,8 +363,8 @@ def _print(console: Console, outcome: Outcome, path: Path) -> None:
     )
     console.print(
         f"AutoRegressor(budget={BUDGET}): {error[AUTOMATIC]:.2f} {UNIT}, "
-        f"{automatic.n_centers_} centers, {outcome.seconds[AUTOMATIC]:.1f} s; "
-        f"{max(outcome.relevance, key=outcome.relevance.__getitem__)} counts most."
+        f"{automatic.n_centers_} centers, {outcome.seconds[AUTOMATIC]:.1f} s. The column that "
+        f"counts most is {max(outcome.relevance, key=outcome.relevance.__getitem__)}."
     )
     console.print(f"Report: {path}", soft_wrap=True)
 

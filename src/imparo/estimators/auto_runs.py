@@ -368,6 +368,8 @@ class Runs:
         if not whole or (best is not None and error > _CLOSE * best.error):
             return None
         held, F = self._held(machine, self._source(setting))
+        if len(np.unique(held)) < len(held):
+            return None  # rows that several splits hold out have several predictions
         everything = np.full((len(self._y), F.shape[1]), np.nan, np.float32)
         everything[held] = F if target is None else self._scaled(target.mean(F))
         return everything

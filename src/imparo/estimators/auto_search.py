@@ -28,11 +28,13 @@ _EXACT_ROWS = 10_000
 _STEPS = 100
 # Shares that errors are expected to fall by before anything is known: with more centers,
 # widths from more rows, another kernel or other rows, and widths all larger or smaller.
-_GAINS = {"grow": 0.2, "refine": 0.03, "restart": 0.03, "sharpen": 0.005}
+_GAINS = {"grow": 0.2, "refine": 0.1, "restart": 0.03, "sharpen": 0.005}
 # Another kernel is looked at again if its error was at most so many times the best.
 _NEAR = 1.15
 # Widths are learned from at most so many rows and centers, in so many steps.
-_MOST_LEARNED, _MOST_LEARN_CENTERS, _LEARN_STEPS = 16_000, 600, 60
+_MOST_LEARNED, _MOST_LEARN_CENTERS, _LEARN_STEPS = 16_000, 800, 40
+# The share of the time that is left which a last, large step may be expected to take.
+_LAST = 0.75
 _RESTARTS = 3
 # Models that an average is chosen from.
 _POOL = 6
@@ -197,8 +199,11 @@ class Search(WidthRuns):
         if not learned or self._machine is None or self._learned_rows >= most:
             return None
         rows = min(2 * self._learned_rows, most)
-        seconds = self._seconds_to_learn(rows)
-        return Action("refine", self._gains["refine"], seconds, partial(self._refine, rows))
+        seconds, gain = self._seconds_to_learn(rows), self._gains["refine"]
+        if self._learned_rows == FIRST_ROWS:
+            # Where more centers help much, the first widths were too wide for want of centers.
+            gain = max(gain, self._gains["grow"])
+        return Action("refine", gain, seconds, partial(self._refine, rows))
 
     def _refine(self, rows: int) -> None:
         self._learned_rows = rows
@@ -216,6 +221,8 @@ class Search(WidthRuns):
         # One width is much the same whatever the rows.
         if self._draws >= _RESTARTS or not has_column_widths(self._setting):
             return None
+        if self._learned_rows >= len(self._splits[0][0]):
+            return None  # there are no other rows
         return Action("restart", self._gains["restart"] / 2, seconds, self._draw_again)
 
     def _take_rival(self, setting: Setting) -> None:
@@ -227,7 +234,7 @@ class Search(WidthRuns):
         self._relearned(self._setting, self._learned_rows, "widths learned from other rows")
 
     def _seconds_to_learn(self, rows: int) -> float:
-        centers = min(_MOST_LEARN_CENTERS, max(200, rows // 10))
+        centers = _centers_to_learn_with(rows)
         learning = self._expected_learning(rows, centers, _LEARN_STEPS)
         size = self._size()
         return learning + self._expected(
@@ -237,11 +244,12 @@ class Search(WidthRuns):
     def _relearned(self, setting: Setting, rows: int, note: str) -> float:
         """Learn widths anew and fit them; return the share that the error falls by."""
         start = time.monotonic()
-        centers = min(_MOST_LEARN_CENTERS, max(200, rows // 10))
+        centers = _centers_to_learn_with(rows)
         fit = self._expected(len(self._kept), self._size(), self._n_penalties())
         learned = self._learned(
             bare(setting.kernel), setting.inputs, setting.target, rows, centers, _LEARN_STEPS,
             self._left() - fit, draw=self._draws, per_column=has_column_widths(self._setting),
+            start=setting.kernel,
         )  # fmt: skip
         if learned is None:
             return 0.0
@@ -386,7 +394,8 @@ class Search(WidthRuns):
     def _largest_affordable(self, n: int, penalties: int, most: int) -> int:
         sizes = np.unique(np.geomspace(16, max(17, most), 200).astype(int))
         kernel = self._setting.kernel
-        fits = [m for m in sizes if self._expected(n, int(m), penalties, kernel) < self._left()]
+        left = _LAST * self._left()  # what is not finished is lost
+        fits = [m for m in sizes if self._expected(n, int(m), penalties, kernel) < left]
         return int(max(fits, default=0))
 
     def _fewer_rows(self, penalties: int, most: int) -> tuple[int, int]:
@@ -400,6 +409,10 @@ class Search(WidthRuns):
             if self._expected(n, m, penalties) < self._left():
                 return m, n
         return _FIRST_CENTERS, 0
+
+
+def _centers_to_learn_with(rows: int) -> int:
+    return min(_MOST_LEARN_CENTERS, max(200, rows // 10))
 
 
 def _others(settings: list[Setting], chosen: Setting) -> list[Setting]:

@@ -87,14 +87,21 @@ class WidthRuns(Runs):
     def _screen(self, first: Setting) -> list[Screened]:
         """Return settings, the best first: kernels, then columns, then outputs."""
         until = time.monotonic() + _SCREEN_SHARE * self._left()
-        kernels, found = self._kernels, []
-        if self._owner.sigma == "auto":
+        wanted, found = self._owner.sigma, []
+        if wanted == "auto":
             found += self._judged(first, "one width")
-        for i, kernel in enumerate(kernels):
-            seconds = (until - time.monotonic()) / (len(kernels) - i + 2)
-            if seconds < _LEAST and (found or self._left() < _LEAST):
-                break
-            found += self._tried(kernel, first.inputs, first.target, seconds)
+        kernels = self._kernels
+        # One width is learned in no time: that of every kernel comes first.
+        for per_column in [False] * (wanted != PER_FEATURE) + [True] * (wanted != LEARNED):
+            for i, kernel in enumerate(kernels):
+                seconds = (until - time.monotonic()) / (len(kernels) - i + 2)
+                if seconds < _LEAST and (found or self._left() < _LEAST):
+                    break
+                found += self._tried(kernel, first.inputs, first.target, seconds, per_column)
+            order = [bare(s.setting.kernel) for s in _sorted(found)]
+            kernels = sorted(
+                kernels, key=lambda k: order.index(k) if k in order else len(order)
+            )
         if not found:
             return [Screened(first, np.inf)]
         found = self._with_other_inputs(_sorted(found), until)
@@ -102,17 +109,22 @@ class WidthRuns(Runs):
 
     def _with_other_inputs(self, found: list[Screened], until: float) -> list[Screened]:
         """Try other scalings of the columns, of all kernels, the best first."""
-        first, tried = self._table.kinds[0], list(found)
-        kinds = [kind for kind in self._table.kinds[1:] if self._differs(first, kind)]
+        best, tried = found[0].setting, list(found)
+        kinds = [
+            kind for kind in self._table.kinds[1:] if self._differs(self._table.kinds[0], kind)
+        ]
         kernels = list(dict.fromkeys(bare(s.setting.kernel) for s in found))
-        pairs = [(kernel, kind) for kernel in kernels for kind in kinds]
-        for i, (kernel, kind) in enumerate(pairs):
-            seconds = (until - time.monotonic()) / (len(pairs) - i + 2)
+        ways = [(kernel, kind, False) for kernel in kernels for kind in kinds]
+        if self._owner.sigma == PER_FEATURE:
+            ways = []
+        # Widths of columns undo any scaling of columns, but not of ranks.
+        if "quantile" in kinds and self._owner.sigma != LEARNED:
+            ways.insert(len(kinds), (kernels[0], "quantile", True))
+        for i, (kernel, kind, per_column) in enumerate(ways):
+            seconds = (until - time.monotonic()) / (len(ways) - i + 2)
             if seconds < _LEAST:
                 break
-            # Widths of columns undo any scaling of columns, and take longer to learn.
-            columns = kind == "quantile" and i < len(kinds)
-            tried += self._tried(kernel, kind, found[0].setting.target, seconds, columns)
+            tried += self._tried(kernel, kind, best.target, seconds, per_column)
         return _sorted(tried)
 
     def _with_other_targets(self, found: list[Screened], until: float) -> list[Screened]:
@@ -137,23 +149,19 @@ class WidthRuns(Runs):
         return not np.allclose(factor * X, Z, atol=1e-6 * np.abs(Z).max(initial=0.0))
 
     def _tried(
-        self, kernel: Kernel, inputs: str, target: str, seconds: float, columns: bool = True
+        self, kernel: Kernel, inputs: str, target: str, seconds: float, per_column: bool
     ) -> list[Screened]:
-        """Return a kernel with one learned width, and with one for every column, judged."""
-        wanted = self._owner.sigma
-        one, many = wanted != PER_FEATURE, columns and wanted != LEARNED
-        until, found = time.monotonic() + seconds, []
-        for per_column in [False] * one + [True] * many:
-            start = time.monotonic()
-            learned = self._learned(
-                kernel, inputs, target, _LEARN_ROWS, _LEARN_CENTERS, _LEARN_STEPS,
-                until - start, per_column=per_column,
-            )  # fmt: skip
-            if learned is not None:
-                note = "widths learned" if per_column else "one width, learned"
-                setting = Setting(learned.kernel, inputs, target, learned)
-                found += self._judged(setting, note, time.monotonic() - start)
-        return found
+        """Return a kernel with one learned width, or with one for every column, judged."""
+        start = time.monotonic()
+        learned = self._learned(
+            kernel, inputs, target, _LEARN_ROWS, _LEARN_CENTERS, _LEARN_STEPS, seconds,
+            per_column=per_column,
+        )  # fmt: skip
+        if learned is None:
+            return []
+        note = "widths learned" if per_column else "one width, learned"
+        setting = Setting(learned.kernel, inputs, target, learned)
+        return self._judged(setting, note, time.monotonic() - start)
 
     def _judged(
         self, setting: Setting, note: str, before: float = 0.0, fold: int = 0
@@ -174,7 +182,7 @@ class WidthRuns(Runs):
     def _learn_work(self, n: int, m: int) -> float:
         """Return operations of one evaluation of the criterion."""
         d = self._table.source(self._table.kinds[0]).shape[1]
-        return n * m * (3.0 * m + 4 * d + 200) + 4.0 * m**3
+        return n * m * (3.0 * m + 4 * d + 200) + 4.0 * m**3 + 1e9
 
     def _expected_learning(self, n: int, m: int, steps: int) -> float:
         # One width first, columns left out and learned again: more steps than asked for.
@@ -183,10 +191,11 @@ class WidthRuns(Runs):
     def _learned(
         self, kernel: Kernel, inputs: str, target: str, n: int, m: int, steps: int,
         seconds: float, fold: int = 0, draw: int = 0, per_column: bool = True,
+        start: Any = None,
     ) -> Learned | None:  # fmt: skip
         """Learn widths from rows that a fold does not hold out, for so many seconds."""
-        start = time.monotonic()
-        until = start + min(seconds, self._left())
+        begun = time.monotonic()
+        until = begun + min(seconds, self._left())
         rng = np.random.RandomState(self._seed + 11 + 101 * draw)
         rows = np.sort(rng.permutation(self._splits[fold][0])[:n])
         X = self._table.source(inputs).take(rows)
@@ -202,12 +211,13 @@ class WidthRuns(Runs):
                 kernel, X, self._outputs(target)[rows], weight=self._weight[rows],
                 per_column=per_column, n_centers=m, steps=steps, seed=self._seed % 2**31,
                 last_apart=self.is_series, goes_on=goes_on,
+                start=start.sigma if per_column and _is_wide(start) else None,
             )  # fmt: skip
         except (ValueError, MemoryError):
             if self.best is None:
                 raise
             return None
-        spent = time.monotonic() - start
+        spent = time.monotonic() - begun
         if found.n_steps:
             self._learn_rate = spent / (found.n_steps * self._learn_work(len(rows), m))
         return found
@@ -272,7 +282,11 @@ def bare(kernel: Any) -> Any:
 
 def has_column_widths(setting: Setting) -> bool:
     """Return whether every column has a width of its own."""
-    return isinstance(getattr(setting.kernel, "sigma", None), tuple)
+    return _is_wide(setting.kernel)
+
+
+def _is_wide(kernel: Any) -> bool:
+    return isinstance(getattr(kernel, "sigma", None), tuple)
 
 
 def _joined(found: list[Learned]) -> Learned:
