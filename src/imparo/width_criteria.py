@@ -15,6 +15,8 @@ from imparo.engine import Array, default_engine, threads_for
 # What is added to the diagonal of the m × m system, in units of n·K(x, x): the criterion is
 # that of the problem with it, so that its gradient is exact where centers are close.
 _JITTER = 1e-11
+# Kernel matrices of up to so many entries are worked on by one thread.
+_ONE_THREAD = 2_000_000
 # Small systems are solved hundreds of times here: up to twice the usual size on one thread.
 _SERIAL = 2
 
@@ -165,6 +167,12 @@ class OnCenters:
 
     def at(self, kernel: Any, penalty: float) -> Evaluated:
         """Return the error and its gradient at a kernel and λ > 0."""
+        # Thousands of small products: on a busy machine a second thread is waited for.
+        small = len(self._X) * len(self._Z) <= _ONE_THREAD
+        with threads_for(1 if small else len(self._X)):
+            return self._at(kernel, penalty)
+
+    def _at(self, kernel: Any, penalty: float) -> Evaluated:
         engine, Y, Z = default_engine(), self._Y, self._Z
         (n, outputs), m = Y.shape, len(Z)
         B, K = kernel(self._X, Z), kernel(Z)

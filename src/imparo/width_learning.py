@@ -28,6 +28,8 @@ _APART, _MOST_APART, _FEWEST = 0.25, 2000, 40
 _NOTHING = 1e-3
 # The width of a column that is left out, in spreads: squares of 1e-12 change nothing.
 _OUT = 1e6
+# The log-width at which a column that was left out has a slope again.
+_BACK = 1.5
 # Up to so many rows all of them are centers, above it at most so many, a third of the rows or
 # so many at least.
 _ALL_ROWS, _CENTERS, _FEWEST_CENTERS = 400, 400, 100
@@ -127,7 +129,8 @@ def learn_widths(
     penalty : float
         λ to start from.
     start : array of shape (d,), optional
-        Widths of columns to start from, learned from fewer rows; those left out stay out.
+        Widths of columns to start from, learned from fewer rows; columns that were left out
+        there are looked at again.
     seed : int
         For the rows kept apart and the centers.
     last_apart : bool
@@ -168,17 +171,14 @@ def learn_widths(
     one = descent.run(first, penalty, varies, min(steps, _FIRST_STEPS), shared=True)
     if not per_column or d == 1:
         return descent.learned(one)
-    theta, among = one.theta, varies
-    if start is not None:
-        theta = descent.theta_of(start)
-        among = varies & (theta < descent.out)
-    many = descent.run(theta, one.penalty, among, steps)
-    if not _beats(many, one):  # one width may have ended where no slope is left
+    theta = one.theta if start is None else descent.theta_of(start, varies)
+    many = descent.run(theta, one.penalty, varies, steps)
+    if not _beats(many, one) and goes_on():  # one width may have ended where it is flat
         many = descent.run(first, penalty, varies, steps)
     if not _beats(many, one):
         return descent.learned(one)
-    active = descent.needed(many)
-    if active.all():
+    active = descent.needed(many) if goes_on() else varies
+    if active.all() or not goes_on():
         return descent.learned(many)
     start = np.where(active, many.theta, descent.out)
     fewer = descent.run(start, many.penalty, active, steps // 2)
@@ -309,11 +309,11 @@ class _Descent:
             )
         return min(found, key=lambda iterate: iterate.held)
 
-    def theta_of(self, widths: Any) -> Array:
-        """Return the log-widths that given widths are; out where they are that wide."""
+    def theta_of(self, widths: Any, varies: Array) -> Array:
+        """Return the log-widths of given widths, columns left out brought back within reach."""
         theta = np.log(np.asarray(widths, np.float64) / self._first)
-        is_out = theta > _UP
-        return np.where(is_out, self.out, np.clip(theta, -_DOWN, _UP))
+        theta = np.where(theta > _UP, _BACK, np.clip(theta, -_DOWN, _UP))
+        return np.where(varies, theta, self.out)
 
     def needed(self, best: _Iterate) -> Array:
         """Return which columns are needed: without the others the error does not rise."""
@@ -356,7 +356,9 @@ class _Descent:
     def _made(self, theta: Array) -> Any:
         settings = {"order": self._kernel.order} if isinstance(self._kernel, Matern) else {}
         widths = self._first * np.exp(theta)
-        return type(self._kernel)(**settings, sigma=widths if self._per_column else widths[0])
+        return type(self._kernel)(
+            **settings, sigma=widths if self._per_column else float(widths[0])
+        )
 
     def _losses(self, kernel: Any, point: Evaluated) -> Array:
         X, Y, weight = self._apart

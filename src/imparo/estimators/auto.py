@@ -29,8 +29,9 @@ class AutoRegressor(Regressor, AutoMachine):
     Parameters
     ----------
     kernel : "auto", str, Kernel or callable, default "auto"
-        "auto" compares the Gaussian, Matérn 1/2, Matérn 3/2 and Laplacian kernels; others as
-        for :class:`NystromRegressor`.
+        "auto" compares the Gaussian, Matérn 1/2, Matérn 3/2 and Laplacian kernels where widths
+        are learned, and is the Gaussian with a width that is given; others as for
+        :class:`NystromRegressor`.
     budget : float, default 60
         Seconds that ``fit`` may take. The trial in hand is given up when they are over.
     sigma : float, str or array-like, default "auto"
@@ -39,7 +40,8 @@ class AutoRegressor(Regressor, AutoMachine):
         as for :class:`NystromRegressor`. Numbers are in the units of X, and columns are then
         left as they are.
     inputs : "auto", "standard", "robust", "range", "quantile" or "none", default "auto"
-        How columns of numbers are scaled. "auto" compares all but "robust".
+        How columns of numbers are scaled. "auto" compares all but "robust". Centers that are
+        given are centers of prepared columns, unless this is "auto".
     target : "auto", "none", "log" or "yeo-johnson", default "auto"
         How outputs are transformed for the fit. Predictions are means of the outputs as they
         were. "auto" compares those that suit skewed outputs.

@@ -86,7 +86,9 @@ class Runs:
         self.is_series = isinstance(value, str) and value == "last"
         if self.is_series:
             n_held = min(_MOST_HELD, max(1, n // 5))
-            self.validation = f"the last {n_held:,} rows, as neighbouring rows are alike"
+            self.validation = f"the last {n_held:,} rows"
+            if value != self._owner.validation:
+                self.validation += ", as neighbouring rows are alike"
             return [(self._kept[: n - n_held], self._kept[n - n_held :])]
         rng = np.random.RandomState(self._seed)
         value = check_validation(value, Tikhonov())

@@ -32,7 +32,7 @@ _GAINS = {"grow": 0.2, "refine": 0.1, "restart": 0.03, "sharpen": 0.005}
 # Another kernel is looked at again if its error was at most so many times the best.
 _NEAR = 1.15
 # Widths are learned from at most so many rows and centers, in so many steps.
-_MOST_LEARNED, _MOST_LEARN_CENTERS, _LEARN_STEPS = 16_000, 800, 40
+_MOST_LEARNED, _MOST_LEARN_CENTERS, _LEARN_STEPS = 16_000, 800, 60
 # The share of the time that is left which a last, large step may be expected to take.
 _LAST = 0.75
 _RESTARTS = 3
@@ -249,7 +249,6 @@ class Search(WidthRuns):
         learned = self._learned(
             bare(setting.kernel), setting.inputs, setting.target, rows, centers, _LEARN_STEPS,
             self._left() - fit, draw=self._draws, per_column=has_column_widths(self._setting),
-            start=setting.kernel,
         )  # fmt: skip
         if learned is None:
             return 0.0
