@@ -219,7 +219,9 @@ class WidthRuns(Runs):
             return None
         spent = time.monotonic() - begun
         if found.n_steps:
-            self._learn_rate = spent / (found.n_steps * self._learn_work(len(rows), m))
+            # The lowest rate: kernels differ, and learning ends when its time is over anyway.
+            rate = spent / (found.n_steps * self._learn_work(len(rows), m))
+            self._learn_rate = min(self._learn_rate or np.inf, rate)
         return found
 
     def _cross_fitted(self, best: Screened) -> Screened:
