@@ -33,7 +33,7 @@ class TargetTransform:
         The identity; log y; or, with u = y/scale, ((1 + u)^λ − 1)/λ for u ≥ 0 and
         −((1 − u)^(2 − λ) − 1)/(2 − λ) for u < 0 (Yeo and Johnson, 2000).
     power, scale : array of shape (T,)
-        λ, of maximum likelihood in [0, 2], and the median of |y| over rows where it is not
+        λ, of maximum likelihood in [0, 2], and the median of abs(y) over rows where it is not
         0. λ, and so t, are then the same for any positive multiple of y.
     shift, spread : array of shape (T,)
         Mean and standard deviation that the transform is standardised by.
