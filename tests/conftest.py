@@ -6,6 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from imparo.estimators import auto_search
+from imparo.estimators.auto_average import Average
+
 
 @pytest.fixture
 def rng():
@@ -34,3 +37,52 @@ def real_data():
             return {key: archive[key] for key in archive.files}
 
     return read
+
+
+# For the tests of learning within a budget.
+
+
+@pytest.fixture
+def no_clock(monkeypatch):
+    """Time stands still: fits end when nothing more is worth trying."""
+    monkeypatch.setattr("time.monotonic", lambda: 0.0)
+
+
+@pytest.fixture
+def households(rng):
+    """Columns of numbers, text, dates and flags, with gaps in some, and an output."""
+    n = 200
+    first, days = np.datetime64("2020-01-01", "us"), rng.integers(0, 700, n)
+    columns = {
+        "income": np.where(rng.random(n) < 0.1, np.nan, rng.normal(40, 10, n)),
+        "city": rng.choice(["Rome", "Oslo", "Bonn"], n).astype(object),
+        "moved": first + days * np.timedelta64(86_400_000_000, "us"),
+        "owner": rng.random(n) < 0.5,
+    }
+    y = np.sin(days / 58) + (columns["city"] == "Rome") + np.nan_to_num(columns["income"]) / 20
+    columns["city"][::17] = None
+    return columns, y + 0.05 * rng.normal(size=n)
+
+
+@pytest.fixture
+def waves(rng):
+    """Rows of which two columns count and two do not."""
+    X = rng.normal(size=(300, 4))
+    return X, np.sin(2 * X[:, 0]) + 0.5 * X[:, 2] + 0.05 * rng.normal(size=300)
+
+
+@pytest.fixture
+def incomes(rng):
+    """Outputs whose logarithms are a function of x and normal noise."""
+    X = rng.uniform(-2, 2, size=(1000, 2))
+    return X, np.exp(2 * np.sin(2 * X[:, 0]) + 0.5 * rng.normal(size=1000))
+
+
+@pytest.fixture
+def always_averaged(monkeypatch):
+    """Averages are taken whatever their error: two thirds of the best, a third of the last."""
+
+    def forced(pool, *_):
+        return Average([(pool[0], 2 / 3), (pool[-1], 1 / 3)], 0.0)
+
+    monkeypatch.setattr(auto_search, "averaged", forced)

@@ -11,65 +11,14 @@ from numpy.testing import assert_allclose
 from sklearn.datasets import load_digits
 
 import imparo
+from auto_tools import (
+    Clock,
+    comparable,
+    prepared,
+)
 from imparo import AutoClassifier, AutoRegressor, NystromRegressor
-from imparo.estimators import auto_search, auto_widths
+from imparo.estimators import auto_search
 from imparo.kernels import Linear
-
-# Trials that compare settings on one fold, or a part of the rows: their models are not kept.
-SCREENING = ("one width", "one width, learned", "widths learned", "widths of another fold")
-
-
-def comparable(model):
-    """Return the trials whose errors are of the same held-out rows as the model's."""
-    done = [
-        t for t in model.record_
-        if np.isfinite(t.error) and t.note.split(":")[0] not in SCREENING
-    ]  # fmt: skip
-    most = max((t.n_rows, t.n_held) for t in done)
-    return [t for t in done if (t.n_rows, t.n_held) == most]
-
-
-def prepared(model, X):
-    """Return rows as the kernel of a model sees them."""
-    return X if model.inputs_ is None else model.inputs_.transform(X)
-
-
-class Clock:
-    """A clock that trials and learning move: one second for so many operations."""
-
-    def __init__(self, monkeypatch, operations):
-        self.now, self.longest, self._operations = 0.0, 0.0, operations
-        monkeypatch.setattr("time.monotonic", lambda: self.now)
-        trial, learn = auto_search.Search._trial, auto_widths.learn_widths
-
-        def timed(search, machine, method, m, rows, note, **settings):
-            # Half of the work in reading rows, half in solving.
-            splits = len(search._splits)
-            cost = search._cost(len(rows), m, 41, splits) / self._operations
-            shares = {"reading rows": 0.5, "growing": 0.5, "penalties": 0.5 / splits}
-            wrapped = machine.progress
-
-            def progress(done, total, what):
-                self._move(shares.get(what, 0.02) * cost / total)
-                wrapped(done, total, what)
-
-            machine.progress = progress
-            result = trial(search, machine, method, m, rows, note, **settings)
-            machine.progress = wrapped
-            return result
-
-        def learned(kernel, X, Y, *, n_centers, goes_on, **settings):
-            def move_on():
-                self._move(3.0 * len(X) * n_centers**2 / self._operations)
-                return goes_on()
-
-            return learn(kernel, X, Y, n_centers=n_centers, goes_on=move_on, **settings)
-
-        monkeypatch.setattr(auto_search.Search, "_trial", timed)
-        monkeypatch.setattr(auto_widths, "learn_widths", learned)
-
-    def _move(self, step):
-        self.now, self.longest = self.now + step, max(self.longest, step)
 
 
 @pytest.fixture

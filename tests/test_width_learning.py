@@ -577,18 +577,3 @@ def test_what_cannot_be_learned(two_of_four):
             learn_widths(kernel, X, y)
     with pytest.raises(ValueError, match="kind='aic' is not known; give 'auto', 'gcv', 'loo'"):
         learn_widths(Gaussian(), X, y, kind="aic")
-
-
-def test_learning_goes_on_from_widths_that_are_given(two_of_four):
-    X, y = two_of_four[:2]
-    first = learn_widths(Gaussian(), X, y, kind="gcv")
-    again = learn_widths(Gaussian(), X, y, kind="gcv", start=first.kernel.sigma, steps=3)
-    assert again.error <= 1.02 * first.error
-    cold = learn_widths(Gaussian(), X, y, kind="gcv", steps=1)
-    assert again.error < cold.error
-    # A relevant column that was left out comes back.
-    relevant = np.arange(X.shape[1]) == first.relevance.argmax()
-    out = np.where(relevant, 1e6 * X.std(axis=0), first.kernel.sigma)
-    back = learn_widths(Gaussian(), X, y, kind="gcv", start=out)
-    assert not back.unused[relevant].any()
-    assert back.error <= 1.05 * first.error

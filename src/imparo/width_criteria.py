@@ -4,21 +4,21 @@ A criterion holds rows; evaluated at a kernel and a penalty it gives a value, th
 the model there. All of them see weighted problems through rows times √w.
 """
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from scipy.linalg import lapack
 
-from imparo.engine import Array, default_engine, threads_for
+from imparo.engine import Array, default_engine, one_thread
 
 # What is added to the diagonal of the m × m system, in units of n·K(x, x): the criterion is
 # that of the problem with it, so that its gradient is exact where centers are close.
 _JITTER = 1e-11
-# Kernel matrices of up to so many entries are worked on by one thread.
+# Kernel matrices of up to so many entries are worked on by one thread: there are thousands of
+# small products, and on a busy machine a second thread is waited for.
 _ONE_THREAD = 2_000_000
-# Small systems are solved hundreds of times here: up to twice the usual size on one thread.
-_SERIAL = 2
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,15 @@ class Criterion(Protocol):
         """Return the error and its gradient at a kernel and λ > 0."""
 
 
+def _threads(entries: int) -> AbstractContextManager[Any]:
+    return one_thread() if entries <= _ONE_THREAD else nullcontext()
+
+
 def _inverse(A: Array) -> Array:
     """Return the inverse of column-major A, using it up. Cost n³."""
     engine = default_engine()
-    with threads_for(len(A) // _SERIAL):
-        R = engine.cholesky(A, jitter=False, overwrite=True)
-        G, _ = lapack.dpotri(R, lower=0, overwrite_c=1)
+    R = engine.cholesky(A, jitter=False, overwrite=True)
+    G, _ = lapack.dpotri(R, lower=0, overwrite_c=1)
     engine.symmetrize(G)
     return G
 
@@ -98,6 +101,10 @@ class AllRows:
 
     def at(self, kernel: Any, penalty: float) -> Evaluated:
         """Return the error and its gradient at a kernel and λ > 0."""
+        with _threads(len(self._X) ** 2):
+            return self._at(kernel, penalty)
+
+    def _at(self, kernel: Any, penalty: float) -> Evaluated:
         engine, Y = default_engine(), self._Y
         n, outputs = Y.shape
         A = np.array(kernel(self._X), order="F")
@@ -167,9 +174,7 @@ class OnCenters:
 
     def at(self, kernel: Any, penalty: float) -> Evaluated:
         """Return the error and its gradient at a kernel and λ > 0."""
-        # Thousands of small products: on a busy machine a second thread is waited for.
-        small = len(self._X) * len(self._Z) <= _ONE_THREAD
-        with threads_for(1 if small else len(self._X)):
+        with _threads(len(self._X) * len(self._Z)):
             return self._at(kernel, penalty)
 
     def _at(self, kernel: Any, penalty: float) -> Evaluated:

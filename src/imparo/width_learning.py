@@ -28,8 +28,6 @@ _APART, _MOST_APART, _FEWEST = 0.25, 2000, 40
 _NOTHING = 1e-3
 # The width of a column that is left out, in spreads: squares of 1e-12 change nothing.
 _OUT = 1e6
-# The log-width at which a column that was left out has a slope again.
-_BACK = 1.5
 # Up to so many rows all of them are centers, above it at most so many, a third of the rows or
 # so many at least.
 _ALL_ROWS, _CENTERS, _FEWEST_CENTERS = 400, 400, 100
@@ -92,7 +90,6 @@ def learn_widths(
     n_centers: int = _CENTERS,
     steps: int = 60,
     penalty: float = 1e-3,
-    start: Any = None,
     seed: int = 0,
     last_apart: bool = False,
     goes_on: Callable[[], bool] = lambda: True,
@@ -128,9 +125,6 @@ def learn_widths(
         The most steps of L-BFGS with a width for every column.
     penalty : float
         λ to start from.
-    start : array of shape (d,), optional
-        Widths of columns to start from, learned from fewer rows; columns that were left out
-        there are looked at again.
     seed : int
         For the rows kept apart and the centers.
     last_apart : bool
@@ -171,8 +165,7 @@ def learn_widths(
     one = descent.run(first, penalty, varies, min(steps, _FIRST_STEPS), shared=True)
     if not per_column or d == 1:
         return descent.learned(one)
-    theta = one.theta if start is None else descent.theta_of(start, varies)
-    many = descent.run(theta, one.penalty, varies, steps)
+    many = descent.run(one.theta, one.penalty, varies, steps)
     if not _beats(many, one) and goes_on():  # one width may have ended where it is flat
         many = descent.run(first, penalty, varies, steps)
     if not _beats(many, one):
@@ -180,8 +173,8 @@ def learn_widths(
     active = descent.needed(many) if goes_on() else varies
     if active.all() or not goes_on():
         return descent.learned(many)
-    start = np.where(active, many.theta, descent.out)
-    fewer = descent.run(start, many.penalty, active, steps // 2)
+    rest = np.where(active, many.theta, descent.out)
+    fewer = descent.run(rest, many.penalty, active, steps // 2)
     return descent.learned(fewer)
 
 
@@ -308,12 +301,6 @@ class _Descent:
                 "definite; check X for values of very different size"
             )
         return min(found, key=lambda iterate: iterate.held)
-
-    def theta_of(self, widths: Any, varies: Array) -> Array:
-        """Return the log-widths of given widths, columns left out brought back within reach."""
-        theta = np.log(np.asarray(widths, np.float64) / self._first)
-        theta = np.where(theta > _UP, _BACK, np.clip(theta, -_DOWN, _UP))
-        return np.where(varies, theta, self.out)
 
     def needed(self, best: _Iterate) -> Array:
         """Return which columns are needed: without the others the error does not rise."""

@@ -9,7 +9,7 @@ from imparo.engine.blocks import available_memory, parse_memory, row_blocks, row
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
 from imparo.engine.scaling import power_of_two, resolution
-from imparo.engine.threads import threads_for
+from imparo.engine.threads import one_thread, threads_for
 from imparo.engine.tridiagonal import Tridiagonal
 
 __all__ = [
@@ -20,6 +20,7 @@ __all__ = [
     "available_memory",
     "default_engine",
     "factor_with_jitter",
+    "one_thread",
     "parse_memory",
     "power_of_two",
     "resolution",

@@ -27,6 +27,14 @@ def threads_for(size: int) -> AbstractContextManager[Any]:
     -------
     context manager
     """
-    if size > SMALL:
-        return nullcontext()
+    return nullcontext() if size > SMALL else one_thread()
+
+
+def one_thread() -> AbstractContextManager[Any]:
+    """Return a context in which matrices get one thread.
+
+    Returns
+    -------
+    context manager
+    """
     return _controller().limit(limits=1, user_api="blas")

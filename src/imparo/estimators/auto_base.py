@@ -92,11 +92,7 @@ class AutoMachine(Subsampled):
 
     def _check_parameters(self, table: Table, y: Array) -> None:
         kernel, sigma = self._kernels(table)[0], self.sigma
-        before, self.kernel = self.kernel, kernel
-        try:
-            self._checked_kernel(table.source(table.kinds[0]))
-        finally:
-            self.kernel = before
+        self._check_kernel(kernel, table.source(table.kinds[0]))
         unset = isinstance(sigma, str) and sigma in ("auto", "median")
         if not kernel.needs_sigma and not unset:
             raise ValueError(

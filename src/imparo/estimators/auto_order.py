@@ -16,6 +16,9 @@ _FEWEST = 500
 _SMOOTH = 0.05
 # A column that goes one way in more than this share of its steps is sorted.
 _SORTED = 0.98
+# Classes, fewer values than so many, that change less than twice each, or outputs that change
+# less than so often, are in blocks.
+_MANY_VALUES, _FEWEST_CHANGES = 50, 20
 
 
 def is_series(source: Source, kept: Array, y: Any) -> bool:
@@ -74,7 +77,8 @@ def _is_sorted(y: Array) -> bool:
         y = np.unique(y, return_inverse=True)[1]
     steps = np.diff(y.astype(np.float64))
     moving = steps[steps != 0]
-    if len(moving) < max(20, 2 * len(np.unique(y)) if len(np.unique(y)) < 50 else 20):
+    values = len(np.unique(y))
+    if len(moving) < max(_FEWEST_CHANGES, 2 * values if values < _MANY_VALUES else 0):
         return True
     up = np.mean(moving > 0)
     return bool(max(up, 1 - up) > _SORTED)

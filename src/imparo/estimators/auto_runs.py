@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -28,7 +29,8 @@ from imparo.scores import RootMeanSquare, Score
 # rates of errors are known less well than squared errors.
 _FEW_ROWS, _FEW_CLASSIFIED = 10_000, 50_000
 _MOST_HELD = 50_000
-FIRST_ROWS = 2000
+# The first look: so many rows and centers.
+FIRST_ROWS, FIRST_CENTERS = 2000, 128
 # Times come out up to so much above what was expected, and this share is kept in hand.
 CAUTION, _IN_HAND = 1.3, 0.03
 PENALTIES = 41
@@ -153,16 +155,19 @@ class Runs:
         self, n: int, m: int, penalties: int, folds: int = 1, kernel: Kernel | None = None
     ) -> float:
         """Return operations of a Nyström fit, to scale measured times by."""
-        d = self._table.source(self._table.kinds[0]).shape[1]
         # Many penalties take a reduction to tridiagonal form for each of a few sizes.
         solve = folds * min(penalties, 1.25 * REDUCTION) * m**3 / 3 + 4.0 * m**3
         judge = 0.0
         if self._Y.shape[1] > 1 or self._stratify:
             judged = n if folds > 1 else n / 5
             judge = 4.0 * judged * m * penalties * self._Y.shape[1]
+        return n * m * self._entry(kernel) + 2.0 * n * m**2 + solve + judge + 1e7
+
+    def _entry(self, kernel: Kernel | None) -> float:
+        """Return operations of one entry of a kernel matrix."""
+        d = self._table.source(self._table.kinds[0]).shape[1]
         # Absolute differences are no product of matrices.
-        entry = (60.0 if isinstance(kernel, Laplacian) else 2.0) * d + 80
-        return n * m * entry + 2.0 * n * m**2 + solve + judge + 1e7
+        return (60.0 if isinstance(kernel, Laplacian) else 2.0) * d + 80
 
     def _expected(self, n: int, m: int, penalties: int, kernel: Kernel | None = None) -> float:
         """Return the seconds that a trial on n rows and m centers takes, or less."""
@@ -264,9 +269,10 @@ class Runs:
                 )
             machine.path_ = path
             error = float(path.errors[path.best_index])
-            target = None
+            target, held = None, None
             if setting.target != "none":
-                error, target = self._in_original_units(machine, setting, source, rows, Y)
+                held = self._held(machine, source)
+                error, target = self._in_original_units(*held, setting, rows, Y)
         except TimeUp:
             return failed(f"{note}: out of time")
         except (ValueError, MemoryError) as failure:
@@ -282,7 +288,7 @@ class Runs:
             used = Setting(machine.kernel_, setting.inputs, setting.target)
         found = Best(
             error, model, path, method, len(rows), used, values, target,
-            self._predictions(machine, method, used, target, len(rows), error),
+            None,
         )  # fmt: skip
         # Errors of fits to fewer rows are judged on fewer, too: they do not compare.
         best = self.best
@@ -290,8 +296,9 @@ class Runs:
         if keep and better:
             self.best = found
             note += ": better"
-        if keep:
-            self._remember(found)
+        if keep and self._may_be_averaged(found):
+            held = self._held(machine, source) if held is None else held
+            self._remember(replace(found, held=self._predictions(*held, target)))
         self.record.append(
             Trial(
                 method, values["sigma_"], values["penalty_"], values["n_centers_"] or m,
@@ -339,10 +346,9 @@ class Runs:
         )
 
     def _in_original_units(
-        self, machine: Any, setting: Setting, source: Source, rows: Array, Z: Array
+        self, held: Array, F: Array, setting: Setting, rows: Array, Z: Array
     ) -> tuple[float, TargetTransform]:
         """Return the error of predicted means, and the transform with its residuals."""
-        held, F = self._held(machine, source)
         weight = self._weight[rows][held]
         transform = self._targets[setting.target].with_residuals(Z[held] - F, weight)
         Y = self._Y[rows][held]
@@ -360,16 +366,15 @@ class Runs:
         total = score(Y, np.asarray(F, Y.dtype)[:, None, :], weight)[0] / weight.sum()
         return float(score.finish(total)[0])
 
+    def _may_be_averaged(self, found: Best) -> bool:
+        """Return whether a model is worth an average: of all rows, and close to the best."""
+        whole = found.method == "nystrom" and found.n_rows == len(self._y)
+        return whole and self.best is not None and found.error <= _CLOSE * self.best.error
+
     def _predictions(
-        self, machine: Any, method: str, setting: Setting, target: TargetTransform | None,
-        n_rows: int, error: float,
-    ) -> Array | None:  # fmt: skip
-        """Return predictions of all held-out rows, if the model may be worth an average."""
-        best = self.best
-        whole = method == "nystrom" and n_rows == len(self._y)
-        if not whole or (best is not None and error > _CLOSE * best.error):
-            return None
-        held, F = self._held(machine, self._source(setting))
+        self, held: Array, F: Array, target: TargetTransform | None
+    ) -> Array | None:
+        """Return predictions of all held-out rows, NaN elsewhere."""
         if len(np.unique(held)) < len(held):
             return None  # rows that several splits hold out have several predictions
         everything = np.full((len(self._y), F.shape[1]), np.nan, np.float32)

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from imparo.estimators.auto_average import Average, averaged
-from imparo.estimators.auto_runs import CAUTION, FIRST_ROWS, PENALTIES
+from imparo.estimators.auto_runs import CAUTION, FIRST_CENTERS, FIRST_ROWS, PENALTIES
 from imparo.estimators.auto_trials import Best, Setting, Trial
 from imparo.estimators.auto_widths import WidthRuns, bare, has_column_widths
 from imparo.estimators.base import ExactMachine
 from imparo.estimators.nystrom_base import NystromMachine
 from imparo.estimators.nytro_base import NytroMachine
 from imparo.kernels import Linear
+from imparo.kernels.base import width_of
 
 # An error that falls by less than this share, twice, has ceased to fall.
 _WORTH = 2e-3
 # Where it falls by more than this share, the next step is a larger one.
 _MUCH = 0.05
-_FIRST_CENTERS = 128
 # Up to so many rows all of them may become centers.
 _EXACT_ROWS = 10_000
 # Products that conjugate gradients take, of both walks together.
@@ -62,7 +62,7 @@ class Search(WidthRuns):
         self._pool: list[Best] = []
         self._gains = dict(_GAINS)
         self._machine: NystromMachine | None = None
-        self._error, self._next, self._factor = np.inf, _FIRST_CENTERS, 2
+        self._error, self._next, self._factor = np.inf, FIRST_CENTERS, 2
         self._flat, self._few_rows, self._end = 0, FIRST_ROWS, ""
         self._rivals: list[Setting] = []
         self._learned_rows, self._draws = FIRST_ROWS, 0
@@ -124,7 +124,7 @@ class Search(WidthRuns):
                 return None
             else:
                 m = smaller
-        elif self._factor == 4 and self._machine is not None and m > 4 * _FIRST_CENTERS:
+        elif self._factor == 4 and self._machine is not None and m > 4 * FIRST_CENTERS:
             # The last step that there is time for is as large as time allows. Speeds
             # measured on few centers are too low to tell.
             after = self._left() - self._expected(n, m, count, kernel)
@@ -181,7 +181,7 @@ class Search(WidthRuns):
         if n >= rows or 3 * self._expected(n, few, count) > 0.2 * self._left():
             return setting
         moved = [self._moved(setting, ratio) for ratio in (2**-0.5, 1.0, 2**0.5)]
-        widths = [s.kernel.sigma for s in moved if s is not None]  # type: ignore[attr-defined]
+        widths = [width_of(s.kernel) for s in moved if s is not None]
         plain = replace(setting, kernel=bare(setting.kernel))
         found = self._nystrom(
             plain, [few], n, self._penalties(), "look at widths", keep=False, sigma=widths
@@ -235,7 +235,7 @@ class Search(WidthRuns):
 
     def _seconds_to_learn(self, rows: int) -> float:
         centers = _centers_to_learn_with(rows)
-        learning = self._expected_learning(rows, centers, _LEARN_STEPS)
+        learning = self._expected_learning(rows, centers, _LEARN_STEPS, self._setting.kernel)
         size = self._size()
         return learning + self._expected(
             len(self._kept), size, self._n_penalties(), self._setting.kernel
@@ -296,11 +296,12 @@ class Search(WidthRuns):
 
     def _moved(self, setting: Setting, ratio: float) -> Setting | None:
         """Return a setting with so many times its width, or its neighbour in the grid."""
-        given, kernel = self._owner.sigma, setting.kernel
+        given = self._owner.sigma
         if isinstance(given, str) or ratio == 1:
             return setting.wider(ratio)
         grid = np.unique(np.asarray(given, float))
-        sigma = kernel.sigma  # type: ignore[attr-defined]
+        sigma = width_of(setting.kernel)
+        assert isinstance(sigma, float)  # grids are of single widths
         place = int(np.argmin(np.abs(grid - sigma))) + (1 if ratio > 1 else -1)
         if not 0 <= place < len(grid):
             return None
@@ -407,7 +408,7 @@ class Search(WidthRuns):
             m = min(most, int(np.sqrt(n)) * 2, n // 4)
             if self._expected(n, m, penalties) < self._left():
                 return m, n
-        return _FIRST_CENTERS, 0
+        return FIRST_CENTERS, 0
 
 
 def _centers_to_learn_with(rows: int) -> int:

@@ -7,16 +7,24 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from imparo.estimators.auto_runs import CAUTION, FIRST_ROWS, PENALTIES, Runs
+from imparo.estimators.auto_runs import (
+    CAUTION,
+    FIRST_CENTERS,
+    FIRST_ROWS,
+    PENALTIES,
+    Runs,
+)
 from imparo.estimators.auto_trials import Setting
 from imparo.estimators.candidates import LEARNED, PER_FEATURE
 from imparo.kernels import Gaussian, Kernel, Laplacian, Matern
+from imparo.kernels.base import width_of
 from imparo.width_learning import Learned, learn_widths
 
-_FIRST_CENTERS = 128
 # The first look at learned widths: rows, centers, steps, and the share of time for all.
 _LEARN_ROWS, _LEARN_CENTERS, _LEARN_STEPS = 2000, 200, 40
 _SCREEN_SHARE = 0.3
+# What an evaluation of the criterion takes beyond its products, in operations.
+_LEARN_OVERHEAD = 1e9
 # Rows and centers that settings are compared with.
 _JUDGE_ROWS, _JUDGE_CENTERS = 20_000, 500
 _KERNELS = (Gaussian(), Matern(0.5), Matern(1.5), Laplacian())
@@ -70,7 +78,7 @@ class WidthRuns(Runs):
     def _first_look(self) -> Setting | None:
         """Return the best single width on a few rows, after a first model at once."""
         n = min(len(self._kept), FIRST_ROWS)
-        m = min(_FIRST_CENTERS, max(1, n // 4), self._possible_centers(), self._most_centers())
+        m = min(FIRST_CENTERS, max(1, n // 4), self._possible_centers(), self._most_centers())
         given, searched = self._owner.sigma, self._searches_widths()
         bare = Setting(self._kernel, self._table.kinds[0], self._targets_to_try()[0])
         middle: Any = None
@@ -98,10 +106,7 @@ class WidthRuns(Runs):
                 if seconds < _LEAST and (found or self._left() < _LEAST):
                     break
                 found += self._tried(kernel, first.inputs, first.target, seconds, per_column)
-            order = [bare(s.setting.kernel) for s in _sorted(found)]
-            kernels = sorted(
-                kernels, key=lambda k: order.index(k) if k in order else len(order)
-            )
+            kernels = list(dict.fromkeys([*_kernels_of(found), *kernels]))
         if not found:
             return [Screened(first, np.inf)]
         found = self._with_other_inputs(_sorted(found), until)
@@ -113,7 +118,7 @@ class WidthRuns(Runs):
         kinds = [
             kind for kind in self._table.kinds[1:] if self._differs(self._table.kinds[0], kind)
         ]
-        kernels = list(dict.fromkeys(bare(s.setting.kernel) for s in found))
+        kernels = _kernels_of(found)
         ways = [(kernel, kind, False) for kernel in kernels for kind in kinds]
         if self._owner.sigma == PER_FEATURE:
             ways = []
@@ -179,19 +184,18 @@ class WidthRuns(Runs):
 
     # Learning.
 
-    def _learn_work(self, n: int, m: int) -> float:
-        """Return operations of one evaluation of the criterion."""
-        d = self._table.source(self._table.kinds[0]).shape[1]
-        return n * m * (3.0 * m + 4 * d + 200) + 4.0 * m**3 + 1e9
+    def _learn_work(self, n: int, m: int, kernel: Kernel) -> float:
+        """Return operations of one evaluation of the criterion, overhead included."""
+        entry = 2 * self._entry(kernel) + 3.0 * m
+        return n * m * entry + 4.0 * m**3 + _LEARN_OVERHEAD
 
-    def _expected_learning(self, n: int, m: int, steps: int) -> float:
+    def _expected_learning(self, n: int, m: int, steps: int, kernel: Kernel) -> float:
         # One width first, columns left out and learned again: more steps than asked for.
-        return CAUTION * self._learn_rate * 1.7 * steps * self._learn_work(n, m)
+        return CAUTION * self._learn_rate * 1.7 * steps * self._learn_work(n, m, kernel)
 
     def _learned(
         self, kernel: Kernel, inputs: str, target: str, n: int, m: int, steps: int,
         seconds: float, fold: int = 0, draw: int = 0, per_column: bool = True,
-        start: Any = None,
     ) -> Learned | None:  # fmt: skip
         """Learn widths from rows that a fold does not hold out, for so many seconds."""
         begun = time.monotonic()
@@ -211,7 +215,6 @@ class WidthRuns(Runs):
                 kernel, X, self._outputs(target)[rows], weight=self._weight[rows],
                 per_column=per_column, n_centers=m, steps=steps, seed=self._seed % 2**31,
                 last_apart=self.is_series, goes_on=goes_on,
-                start=start.sigma if per_column and _is_wide(start) else None,
             )  # fmt: skip
         except (ValueError, MemoryError):
             if self.best is None:
@@ -219,8 +222,9 @@ class WidthRuns(Runs):
             return None
         spent = time.monotonic() - begun
         if found.n_steps:
-            # The lowest rate: kernels differ, and learning ends when its time is over anyway.
-            rate = spent / (found.n_steps * self._learn_work(len(rows), m))
+            # The lowest rate: few steps are mostly overhead, and learning that takes longer
+            # than expected ends in time all the same.
+            rate = spent / (found.n_steps * self._learn_work(len(rows), m, kernel))
             self._learn_rate = min(self._learn_rate or np.inf, rate)
         return found
 
@@ -236,7 +240,7 @@ class WidthRuns(Runs):
             return best
         plain, size = bare(setting.kernel), (_LEARN_ROWS, _LEARN_CENTERS)
         if (
-            folds * self._expected_learning(*size, 2 * _LEARN_STEPS)
+            folds * self._expected_learning(*size, 2 * _LEARN_STEPS, plain)
             > _CROSS_SHARE * self._left()
         ):
             return best
@@ -272,6 +276,11 @@ def _sorted(found: list[Screened]) -> list[Screened]:
     return sorted(found, key=lambda screened: screened.error)
 
 
+def _kernels_of(found: list[Screened]) -> list[Kernel]:
+    """Return the kernels without their widths, the best first."""
+    return list(dict.fromkeys(bare(s.setting.kernel) for s in _sorted(found)))
+
+
 def kernels_to_try(is_sparse: bool) -> list[Kernel]:
     """Return kernels of all degrees of smoothness, the likeliest first."""
     return [kernel for kernel in _KERNELS if kernel.sparse or not is_sparse]
@@ -284,11 +293,7 @@ def bare(kernel: Any) -> Any:
 
 def has_column_widths(setting: Setting) -> bool:
     """Return whether every column has a width of its own."""
-    return _is_wide(setting.kernel)
-
-
-def _is_wide(kernel: Any) -> bool:
-    return isinstance(getattr(kernel, "sigma", None), tuple)
+    return isinstance(width_of(setting.kernel), tuple)
 
 
 def _joined(found: list[Learned]) -> Learned:

@@ -10,7 +10,7 @@ from scipy import sparse
 from imparo.engine import Array
 from imparo.errors import MemoryBudgetError
 from imparo.kernels import Kernel, widths
-from imparo.kernels.base import Width
+from imparo.kernels.base import Width, width_of
 from imparo.width_learning import Learned, check_learnable, learn_widths
 
 LEARNED, PER_FEATURE = "learned", "per-feature"
@@ -55,7 +55,7 @@ def candidates_of(sigma: Any, kernel: Kernel, rows: Callable[[], Any]) -> list[C
                 f"sigma={sigma!r} has no effect on {kernel!r}, which has no width to set; "
                 "leave sigma out, or give the kernel without its width"
             )
-        return [Candidate(getattr(kernel, "sigma", None), kernel)]
+        return [Candidate(width_of(kernel), kernel)]
     if is_learned(sigma):
         check_learnable(kernel)
         return [Candidate(None, kernel)]
@@ -114,7 +114,7 @@ def learned_candidates(
         per_column=estimator.sigma == PER_FEATURE,
     )  # fmt: skip
     tell_relevance(estimator, found)
-    return [Candidate(found.kernel.sigma, found.kernel)]  # type: ignore[attr-defined]
+    return [Candidate(width_of(found.kernel), found.kernel)]
 
 
 def tell_relevance(estimator: Any, found: Learned) -> None:

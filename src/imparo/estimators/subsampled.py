@@ -47,6 +47,11 @@ class Subsampled(Streamed):
 
     def _checked_kernel(self, source: Source) -> Kernel:
         kernel = as_kernel(self.kernel)
+        self._check_kernel(kernel, source)
+        return kernel
+
+    def _check_kernel(self, kernel: Kernel, source: Source) -> None:
+        """Raise where a kernel or another parameter does not fit."""
         if isinstance(kernel, Precomputed):
             raise ValueError(
                 "a precomputed kernel has all n x n entries, which estimators on centers are "
@@ -54,7 +59,6 @@ class Subsampled(Streamed):
             )
         kernel.check_rows(next(source.blocks(1))[1])
         check_flags(self)
-        return kernel
 
     def _most_centers(
         self, allowed: Array, cells: Cells, memory: int, n_candidates: int = 1

@@ -154,6 +154,11 @@ def as_width(sigma: Any) -> Width:
     return widths
 
 
+def width_of(kernel: Kernel) -> Width:
+    """Return the width, or widths, of a kernel; None if it has none."""
+    return getattr(kernel, "sigma", None)
+
+
 def ones(X: Any) -> Array:
     """Return n ones in the floating-point type of X."""
     return np.ones(X.shape[0], np.result_type(X.dtype, np.float32))
