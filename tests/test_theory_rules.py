@@ -18,7 +18,7 @@ from scipy.optimize import minimize_scalar
 
 import imparo
 from imparo.losses import Hinge, Loss, as_loss
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Condition,
     ErrorTerms,
     Prescription,
@@ -50,7 +50,7 @@ from imparo.theory.random_features import (
     random_features_rule,
     rate_exponent,
 )
-from imparo.theory.sgm import STEP_RULES, StepRule, loss_constants, step_rule
+from imparo.steps import STEP_RULES, StepRule, loss_constants, step_rule
 from imparo.theory.sgm_bounds import check_convergence, sgm_bound
 
 HALF = F(1, 2)

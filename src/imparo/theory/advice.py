@@ -19,7 +19,7 @@ from imparo.estimators import (
 from imparo.estimators.grids import halves
 from imparo.kernels import Kernel
 from imparo.theory.comparison import Comparison, compare
-from imparo.theory.conditions import Prescription
+from imparo.conditions import Prescription
 from imparo.theory.costs import Cost, as_bytes, as_time
 from imparo.theory.dimensions import Curve, Dimensions
 from imparo.theory.options import Option

@@ -13,7 +13,7 @@ from imparo.estimators.inputs import check_rows
 from imparo.estimators.targets import encode_classes
 from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, median_width, widths
 from imparo.theory.advice import CLASSIFICATION, REGRESSION, Advice
-from imparo.theory.conditions import Prescription
+from imparo.conditions import Prescription
 from imparo.theory.costs import Problem, entry_seconds, feature_seconds, this_machine
 from imparo.theory.dimensions import Dimensions, KernelSpectrum
 from imparo.theory.early_stopping import early_stopping_rule, krls_rule, nytro_rule

@@ -11,7 +11,7 @@ import numpy as np
 
 from imparo.engine import Array, default_engine, resolution
 from imparo.filters import Landweber, Tikhonov
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Condition,
     Dimension,
     Prescription,

@@ -2,7 +2,7 @@
 
 import math
 
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Condition,
     Dimension,
     Prescription,

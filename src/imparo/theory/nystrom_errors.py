@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Dimension,
     ErrorTerms,
     at_level,

@@ -12,7 +12,7 @@ import numpy as np
 
 from imparo.engine import Array
 from imparo.paths import pyplot
-from imparo.theory.conditions import check_number, check_rows, shown
+from imparo.conditions import check_number, check_rows, shown
 
 #: The methods that are compared.
 METHODS = ("nytro", "early stopping", "krls", "nkrls")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imparo.engine import Array
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Condition,
     ErrorTerms,
     Prescription,

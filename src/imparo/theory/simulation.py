@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from imparo.progress import track
-from imparo.theory.conditions import check_rows
+from imparo.conditions import check_rows
 from imparo.theory.simulation_plot import RateSimulation, theoretical_exponents
 from imparo.theory.spline_model import FourierSample, SplineModel
 

@@ -24,7 +24,7 @@ from imparo.losses import (
     as_loss,
 )
 from imparo.persistence import persistent
-from imparo.theory.conditions import (
+from imparo.conditions import (
     Condition,
     Prescription,
     at_most,

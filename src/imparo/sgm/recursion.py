@@ -1,0 +1,92 @@
+"""Exact steps, many at a time: the recursion of a block by products of matrices.
+
+Row i of a block is predicted by the weights before the block, and by what the rows before it
+in the block added: f_i = f⁰_i + Σ_{k<i} K_ik c_k with c_k = −η_k ℓ'₋(y_k, f_k). That is a
+fixed point, C = −η ℓ'₋(Y, F⁰ + LC) with L strictly lower triangular, so that iterating it makes
+at least one more row exact each time and ends where a loop over the rows would. It takes five
+products where a loop takes sixty-four steps.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from imparo.engine import Array, default_engine
+
+# Rows whose recursion is iterated together.
+_ROWS = 32
+# Changes of C below so many units of its last place are rounding errors.
+_UNITS = 8
+
+
+def take_steps(
+    F: Array,
+    gram: Array,
+    group: Array,
+    step: Array,
+    Y: Array,
+    slope: Callable[[Array, Array], Array],
+) -> Array:
+    """Return what every row of a block adds to the weights: coefficients of its features.
+
+    Cost about b²K + 12·b·32·K for b rows and K columns.
+
+    Parameters
+    ----------
+    F : array of shape (b, K)
+        Predictions by the weights before the block; in its place predictions by the weights
+        that each row met.
+    gram : array of shape (b, b)
+        Inner products of the rows' features.
+    group : array of shape (b,)
+        Number of the step that a row belongs to, not decreasing: rows of one step do not see
+        each other.
+    step : array of shape (b, K)
+        Step size of each row and column.
+    Y : array of shape (b, K)
+    slope : callable
+        Returns ℓ'₋(y, a), entry by entry.
+
+    Returns
+    -------
+    array of shape (b, K)
+    """
+    product = default_engine().product
+    C = np.empty_like(F)
+    seen = np.where(group[None, :] < group[:, None], gram, gram.dtype.type(0))
+    for start in range(0, len(F), _ROWS):
+        part = slice(start, start + _ROWS)
+        if start:
+            F[part] += product(seen[part, :start], C[:start])
+        C[part] = _fixed_point(F[part], seen[part, part], step[part], Y[part], slope)
+    return C
+
+
+def _fixed_point(
+    F: Array,
+    lower: Array,
+    step: Array,
+    Y: Array,
+    slope: Callable[[Array, Array], Array],
+) -> Array:
+    product = default_engine().product
+    tolerance = _UNITS * float(np.finfo(F.dtype).eps)
+    before = F.copy()
+    C = -step * slope(Y, F)
+    columns = np.arange(F.shape[1])
+    # One more row is final after every round: there are never more rounds than rows.
+    for _ in range(len(F)):
+        whole = len(columns) == F.shape[1]
+        old, y, eta = (C, Y, step) if whole else (C[:, columns], Y[:, columns], step[:, columns])
+        f = product(lower, old)
+        f += before if whole else before[:, columns]
+        new = -eta * slope(y, f)
+        moved = np.abs(new - old).max(axis=0) > tolerance * np.abs(new).max(axis=0)
+        if whole:
+            F[...], C = f, new
+        else:
+            F[:, columns], C[:, columns] = f, new
+        columns = columns[moved]
+        if not len(columns):
+            break
+    return C

@@ -1,0 +1,217 @@
+"""A sweep over rows that takes the steps of all candidates side by side."""
+
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array
+from imparo.losses import Loss
+from imparo.sgm.recursion import take_steps
+from imparo.sgm.schedule import Schedule
+from imparo.sgm.spaces import Space
+
+
+class Sweep:
+    """Stochastic gradient steps of C candidates on T outputs (thesis, algorithm 6.2).
+
+    w_{t+1} = w_t − η_t Σ_i v_iℓ'₋(y_i, f_t(x_i))Φ(x_i)/b, the sum over the b rows of a step.
+    The weighted average w̄_t = Σ_{k≤t}η_kw_k/a_t, a_t = Σ_{k≤t}η_k, needs no copy of iterates:
+    with the terms c_i of the steps, w_{t+1} = Σc_iΦ_i and w̄_t = w_{t+1} − Σa_ic_iΦ_i/a_t.
+
+    Every candidate sees the same rows in the same order. One whose numbers overflow ceases to
+    move and is marked in ``dead``.
+
+    Parameters
+    ----------
+    space : Space
+        With K = C·T columns, the outputs of a candidate side by side.
+    schedule : Schedule
+    loss : Loss
+    Y : array of shape (n, T)
+        Outputs divided by ``unit``.
+    weight : array of shape (n,)
+        v, of mean 1.
+    batch : int
+        b.
+    averaged : bool
+    intercept : bool
+        Whether there is a feature that is 1 everywhere.
+    unit : float
+        The loss is that of unit·y and unit·f.
+    steps : int
+        Steps taken before.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        schedule: Schedule,
+        loss: Loss,
+        Y: Array,
+        weight: Array,
+        *,
+        batch: int = 1,
+        averaged: bool = True,
+        intercept: bool = False,
+        unit: float = 1.0,
+        steps: int = 0,
+    ) -> None:
+        self.space, self.schedule, self.loss = space, schedule, loss
+        self.Y, self.weight, self.batch, self.averaged = Y, weight, batch, averaged
+        self.unit, self.steps = unit, steps
+        self.a = np.zeros(len(schedule))
+        self.intercept = np.zeros(len(schedule) * Y.shape[1]) if intercept else None
+        self._sums = np.zeros_like(self.intercept) if self.intercept is not None else None
+        self._later: list[tuple[Array, Array]] = []
+        self.candidates = np.arange(len(schedule))
+        self.dead = np.zeros(len(schedule), bool)
+        #: Losses before each step, those of step t weighted by t: later ones tell more.
+        self.progressive = np.zeros(len(schedule))
+        self.counts_progress = False
+        self._length = self._done = 0
+
+    @property
+    def n_outputs(self) -> int:
+        """Number T of outputs."""
+        return self.Y.shape[1]
+
+    def begin(self, n_rows: int) -> None:
+        """Begin a pass over so many rows; its last step may have fewer rows than others."""
+        self._length, self._done = n_rows, 0
+
+    def advance(self, rows: Any, positions: Array) -> None:
+        """Take the steps of some rows, in order.
+
+        Where a step has no more rows than a block, rows must come in whole steps.
+
+        Parameters
+        ----------
+        rows : as the space takes them, of length b
+        positions : array of shape (b,)
+            Of the outputs and weights.
+        """
+        most, start = self.space.block, 0
+        while start < len(positions):
+            # Blocks of whole steps, or parts of one step.
+            left = self.batch - self._done % self.batch
+            size = most // self.batch * self.batch if self.batch <= most else min(most, left)
+            part = slice(start, start + size)
+            self._take(rows[part], positions[part])
+            start += size
+
+    def _take(self, rows: Any, positions: Array) -> None:
+        T, dtype = self.n_outputs, self.Y.dtype
+        index = self._done + np.arange(len(positions))
+        group = index // self.batch
+        in_step = np.minimum(self.batch, self._length - group * self.batch)
+        group = group - group[0]
+        sizes = self.schedule.sizes(self.steps + 1, int(group[-1]) + 1)
+        sums = self.a + np.cumsum(sizes, axis=0)
+        share = (self.weight[positions] / in_step)[:, None]
+        step = np.repeat((share * sizes[group]).astype(dtype), T, axis=1)
+        Y = np.tile(self.Y[positions], (1, len(self.schedule)))
+        self._done += len(positions)
+        ended = self._done % self.batch == 0 or self._done >= self._length
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            F = self.space.predict(rows)
+            if self.intercept is not None:
+                F += self.intercept.astype(dtype)
+            if group[-1] > 0:
+                gram = self.space.gram(rows).astype(dtype, copy=False)
+                if self.intercept is not None:
+                    gram += 1
+                C = take_steps(F, gram, group, step, Y, self._slope)
+            else:
+                C = -step * self._slope(Y, F)
+            if self.counts_progress:
+                self._count(F, positions, self.steps + 1 + group)
+            D = None
+            if self.averaged:
+                D = np.repeat(sums[group], T, axis=1).astype(dtype) * C
+            self._bury(C, D)
+        self.space.add(rows, C, D, later=not ended)
+        self._move_intercept(C, D, later=not ended)
+        if ended:
+            self.space.commit()
+            self.steps += len(sizes)
+            self.a = sums[-1]
+
+    def _slope(self, Y: Array, F: Array) -> Array:
+        if self.unit == 1:
+            return self.loss._derivative(Y, F)
+        unit = F.dtype.type(self.unit)
+        return self.loss._derivative(unit * Y, unit * F) / unit
+
+    def _count(self, F: Array, positions: Array, times: Array) -> None:
+        values = self.loss.value(
+            self.unit * self.Y[positions][:, None, :],
+            self.unit * F.reshape(len(F), -1, self.n_outputs),
+        ).mean(axis=2)
+        self.progressive += (times * self.weight[positions]) @ values
+
+    def _bury(self, C: Array, D: Array | None) -> None:
+        """Let candidates whose numbers overflow rest, and go on with the others."""
+        lost = ~np.isfinite(C).all(axis=0)
+        if D is not None:
+            lost |= ~np.isfinite(D).all(axis=0)
+        if lost.any():
+            self.dead |= lost.reshape(-1, self.n_outputs).any(axis=1)
+        if self.dead.any():
+            columns = np.repeat(self.dead, self.n_outputs)
+            C[:, columns] = 0
+            if D is not None:
+                D[:, columns] = 0
+
+    def _move_intercept(self, C: Array, D: Array | None, *, later: bool) -> None:
+        if self.intercept is None:
+            return
+        assert self._sums is not None
+        zero = np.zeros_like(self._sums)
+        self._later.append((C.sum(axis=0), zero if D is None else D.sum(axis=0)))
+        if not later:
+            for c, d in self._later:
+                self.intercept, self._sums = self.intercept + c, self._sums + d
+            self._later = []
+
+    def predict(self, rows: Any) -> Array:
+        """Return predictions by the last or the average iterate, shape (b, C, T).
+
+        Parameters
+        ----------
+        rows : as the space takes them
+        """
+        a = self._column_sums()
+        with np.errstate(over="ignore", invalid="ignore"):
+            F = self.space.predict(rows, a)
+            F += self._intercepts(a).astype(F.dtype)
+        return F.reshape(len(F), -1, self.n_outputs)
+
+    def solution(self, candidate: int) -> tuple[Array, Array]:
+        """Return the weights (p, T) and intercepts (T,) of a candidate among those alive."""
+        T, a = self.n_outputs, self._column_sums()
+        columns = slice(candidate * T, (candidate + 1) * T)
+        weights = self.space.solution(columns, None if a is None else a[columns])
+        return weights, self._intercepts(a)[columns]
+
+    def keep(self, candidates: Array) -> None:
+        """Go on with some of the candidates alive only, given by position or mask."""
+        chosen = np.arange(len(self.schedule))[candidates]
+        columns = (chosen[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel()
+        self.space.keep(columns)
+        self.schedule = self.schedule.take(chosen)
+        self.a, self.dead = self.a[chosen], self.dead[chosen]
+        self.progressive, self.candidates = self.progressive[chosen], self.candidates[chosen]
+        if self.intercept is not None:
+            assert self._sums is not None
+            self.intercept, self._sums = self.intercept[columns], self._sums[columns]
+
+    def _column_sums(self) -> Array | None:
+        return np.repeat(self.a, self.n_outputs) if self.averaged else None
+
+    def _intercepts(self, a: Array | None) -> Array:
+        if self.intercept is None:
+            return np.zeros(len(self.schedule) * self.n_outputs)
+        if a is None:
+            return self.intercept
+        assert self._sums is not None
+        return self.intercept - np.divide(self._sums, a, out=np.zeros_like(a), where=a > 0)
