@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize_scalar
 
 import imparo
-from imparo.losses import Hinge, Loss, as_loss
 from imparo.conditions import (
     Condition,
     ErrorTerms,
@@ -25,6 +24,8 @@ from imparo.conditions import (
     check_number,
     round_up,
 )
+from imparo.losses import Hinge, Loss, as_loss
+from imparo.steps import STEP_RULES, StepRule, loss_constants, step_rule
 from imparo.theory.early_stopping import (
     early_stopping_factor,
     early_stopping_rule,
@@ -50,7 +51,6 @@ from imparo.theory.random_features import (
     random_features_rule,
     rate_exponent,
 )
-from imparo.steps import STEP_RULES, StepRule, loss_constants, step_rule
 from imparo.theory.sgm_bounds import check_convergence, sgm_bound
 
 HALF = F(1, 2)

@@ -16,6 +16,8 @@ from imparo.estimators import (
     RandomFeatureClassifier,
     RandomFeatureRegressor,
     RandomFeatures,
+    SGMClassifier,
+    SGMRegressor,
 )
 from imparo.paths import Path
 from imparo.persistence import load, save
@@ -35,6 +37,8 @@ __all__ = [
     "RandomFeatureClassifier",
     "RandomFeatureRegressor",
     "RandomFeatures",
+    "SGMClassifier",
+    "SGMRegressor",
     "__version__",
     "load",
     "save",

@@ -55,11 +55,41 @@ class Loss(ABC):
             raise ValueError("p must be probabilities P(y = 1 | x), from 0 to 1")
         return self._target(p)
 
+    @property
+    def tells_probability(self) -> bool:
+        """Whether the target function has an inverse, so that predictions tell P(y = 1 | x)."""
+        return type(self)._probability is not Loss._probability
+
+    def probability(self, a: Any) -> Array:
+        """Return the p whose :meth:`target` is a: what a prediction says of P(y = 1 | x).
+
+        Parameters
+        ----------
+        a : array-like
+
+        Returns
+        -------
+        array
+
+        Raises
+        ------
+        TypeError
+            For losses whose target is the likelier class alone.
+        """
+        (a,) = _floats(a)
+        return self._probability(a)
+
     @abstractmethod
     def _value(self, y: Array, a: Array) -> Array: ...
 
     @abstractmethod
     def _derivative(self, y: Array, a: Array) -> Array: ...
+
+    def _probability(self, a: Array) -> Array:
+        raise TypeError(
+            f"the {type(self).__name__} loss tells the likelier class and no probability; use "
+            "'logistic', 'square' or 'exponential'"
+        )
 
     def _target(self, p: Array) -> Array:
         return np.sign(2 * p - 1)
@@ -90,6 +120,9 @@ class Square(Loss):
 
     def _target(self, p: Array) -> Array:
         return 2 * p - 1
+
+    def _probability(self, a: Array) -> Array:
+        return np.clip((1 + a) / 2, 0, 1)
 
 
 @persistent
@@ -186,6 +219,9 @@ class Exponential(Loss):
     def _target(self, p: Array) -> Array:
         return logit(p) / 2
 
+    def _probability(self, a: Array) -> Array:
+        return expit(2 * a)
+
 
 @persistent
 @dataclass(frozen=True)
@@ -208,6 +244,9 @@ class Logistic(Loss):
 
     def _target(self, p: Array) -> Array:
         return logit(p)
+
+    def _probability(self, a: Array) -> Array:
+        return expit(a)
 
 
 @persistent

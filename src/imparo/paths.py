@@ -15,6 +15,9 @@ _LABELS = {
     "n_centers": "centers m",
     "n_features": "features m",
     "sigma": "width σ",
+    "step": "step η",
+    "decay": "decay θ",
+    "epochs": "passes",
 }
 
 
@@ -29,7 +32,8 @@ class Path:
         Validation errors, one axis for each entry of ``axes``, in its order.
     axes : dict of arrays
         The grids: ``"sigma"`` where the width was selected, then ``"penalty"``,
-        ``"components"`` or ``"iterations"``, then ``"n_centers"``.
+        ``"components"`` or ``"iterations"``, then ``"n_centers"``; ``"step"``, ``"decay"``
+        and ``"epochs"`` of stochastic gradients.
     metric : str
         What ``errors`` counts, such as "root mean squared error".
     method : str
@@ -38,6 +42,8 @@ class Path:
         Errors on the rows that were fitted, same shape; NaN where they were not counted.
     tie_breaker : array
         Smaller is better among equal errors, same shape.
+    losses : array or None
+        Means of the loss that was minimized, on the rows held out, same shape.
     """
 
     errors: Array
@@ -46,6 +52,7 @@ class Path:
     method: str
     train_errors: Array
     tie_breaker: Array
+    losses: Array | None = None
 
     @property
     def best_index(self) -> tuple[int, ...]:

@@ -6,6 +6,7 @@ from typing import Protocol
 import numpy as np
 
 from imparo.engine import Array, default_engine
+from imparo.losses import Loss
 
 
 class Score(Protocol):
@@ -60,6 +61,30 @@ class Misclassification:
 
     def finish(self, total: Array) -> Array:
         """Return the rates as they are."""
+        return total
+
+
+@dataclass(frozen=True)
+class MeanLoss:
+    """Mean of a loss over rows and outputs, both the loss and outputs divided by ``unit``."""
+
+    loss: Loss
+    unit: float = 1.0
+
+    @property
+    def name(self) -> str:
+        """What it counts."""
+        return f"mean of {self.loss!r}"
+
+    def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
+        """Return the sums of losses, twice."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = self.loss.value(self.unit * Y[:, None, :], self.unit * F)
+            sums = _weighted_sums(weight, np.mean(values, axis=2)) / self.unit
+        return np.stack([sums, sums])
+
+    def finish(self, total: Array) -> Array:
+        """Return the means as they are."""
         return total
 
 

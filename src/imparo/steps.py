@@ -11,6 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from imparo.conditions import (
+    Condition,
+    Prescription,
+    at_most,
+    check_number,
+    check_rows,
+    round_up,
+    shown,
+)
 from imparo.engine import Array
 from imparo.losses import (
     Absolute,
@@ -24,15 +33,6 @@ from imparo.losses import (
     as_loss,
 )
 from imparo.persistence import persistent
-from imparo.conditions import (
-    Condition,
-    Prescription,
-    at_most,
-    check_number,
-    check_rows,
-    round_up,
-    shown,
-)
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,10 @@ class Source(Protocol):
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether rows are in memory, so that any of them cost the same to take."""
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Any]]:
         """Yield positions and rows, in order, at most ``size`` at a time."""
 
@@ -74,6 +78,11 @@ class ArraySource:
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
         return self._dtype
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether rows are in memory: all but those of a memory map."""
+        return self._map is None
 
     def blocks(self, size: int) -> Iterator[tuple[slice, Any]]:
         """Yield positions and rows, in order."""
@@ -136,13 +145,18 @@ class BlockSource:
         """The floating-point type of the blocks."""
         return self._dtype
 
+    @property
+    def at_hand(self) -> bool:
+        """False: every look at a row reads the blocks again."""
+        return False
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Any]]:
         """Yield positions and rows, in order, whatever the sizes of the blocks given."""
         waiting: list[Any] = []
         n_waiting = start = 0
 
         def joined() -> Any:
-            block = waiting[0] if len(waiting) == 1 else _stacked(waiting)
+            block = waiting[0] if len(waiting) == 1 else stacked(waiting)
             waiting.clear()
             return block
 
@@ -174,7 +188,7 @@ class BlockSource:
         self._check_end(start)
         back = np.empty(len(order), np.intp)
         back[order] = np.arange(len(order))
-        return _stacked(found)[back]
+        return stacked(found)[back]
 
     def _check_end(self, stop: int) -> None:
         if stop != self._shape[0]:
@@ -239,7 +253,8 @@ def check_finite(block: Any, start: int | None) -> None:
     )
 
 
-def _stacked(parts: list[Any]) -> Any:
+def stacked(parts: list[Any]) -> Any:
+    """Return blocks of rows on top of each other; sparse if one of them is."""
     if any(sparse.issparse(part) for part in parts):
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)

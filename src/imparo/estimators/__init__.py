@@ -5,6 +5,7 @@ from imparo.estimators.exact import KernelClassifier, KernelRegressor
 from imparo.estimators.nystrom import NystromClassifier, NystromRegressor
 from imparo.estimators.nytro import NytroClassifier, NytroRegressor
 from imparo.estimators.random_features import RandomFeatureClassifier, RandomFeatureRegressor
+from imparo.estimators.sgm import SGMClassifier, SGMRegressor
 from imparo.estimators.transformers import RandomFeatures
 
 __all__ = [
@@ -19,4 +20,6 @@ __all__ = [
     "RandomFeatureClassifier",
     "RandomFeatureRegressor",
     "RandomFeatures",
+    "SGMClassifier",
+    "SGMRegressor",
 ]

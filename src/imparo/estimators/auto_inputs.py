@@ -115,6 +115,11 @@ class PreparedSource:
         """The floating-point type of the blocks."""
         return self._source.dtype
 
+    @property
+    def at_hand(self) -> bool:
+        """Whether rows are in memory."""
+        return self._source.at_hand
+
     def blocks(self, size: int) -> Iterator[tuple[slice, Any]]:
         """Yield positions and rows, in order."""
         for rows, block in self._source.blocks(size):

@@ -69,7 +69,7 @@ def penalties(penalty: Any, diagonal: Array, count: int = _PENALTIES) -> Array:
         top = top if top > 0 else 1.0
         lowest = max(_SMALLEST, resolution(diagonal.dtype))
         return top * np.geomspace(1, lowest, count)
-    grid = _numbers("penalty", penalty, "numbers from 0 on", lambda grid: grid >= 0)
+    grid = numbers("penalty", penalty, "numbers from 0 on", lambda grid: grid >= 0)
     return np.unique(grid)[::-1]
 
 
@@ -81,7 +81,7 @@ def components(value: Any, n: int) -> Array:
                 f"components={value!r} is not known; give a number, a grid or 'auto'"
             )
         return np.unique(np.geomspace(1, max(n, 1), 100).astype(int))
-    grid = _numbers(
+    grid = numbers(
         "components",
         value,
         "whole numbers from 1 on",
@@ -114,7 +114,7 @@ def sizes(value: Any, n: int, most: int, name: str = "n_centers") -> Array:
         if value != "auto":
             raise ValueError(f"{name}={value!r} is not known; give a number, a grid or 'auto'")
         return halves(min(most, _MOST_CENTERS, int(np.ceil(np.sqrt(n) * np.log(max(n, 2))))))
-    grid = _numbers(
+    grid = numbers(
         name, value, "whole numbers from 1 on", lambda g: (g >= 1) & (g == np.floor(g))
     )
     return np.unique(np.minimum(grid, most).astype(int))
@@ -176,11 +176,12 @@ def iterations(value: Any, filter: Filter) -> Array:
             )
         most = _MOST_STEPS.get(type(filter).__name__, 1000)
         return np.unique(np.geomspace(1, most, _NUMBERS_OF_STEPS).round().astype(int))
-    numbers = _numbers("iterations", value, "whole numbers from 1 on", lambda grid: grid >= 1)
-    return np.unique(check_steps(numbers))
+    given = numbers("iterations", value, "whole numbers from 1 on", lambda grid: grid >= 1)
+    return np.unique(check_steps(given))
 
 
-def _numbers(name: str, value: Any, expected: str, holds: Any) -> Array:
+def numbers(name: str, value: Any, expected: str, holds: Any) -> Array:
+    """Return the grid that a parameter gives, or raise where an entry is not as expected."""
     try:
         grid = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):

@@ -53,3 +53,60 @@ def encode_classes(y: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, bool]:
             "two classes; add rows of another class"
         )
     return np.ascontiguousarray(codes, dtype), classes, multilabel
+
+
+def codes_of(
+    y: Any, classes: Any, known: Array | None, dtype: np.dtype[Any]
+) -> tuple[Array, Array, bool]:
+    """Return ±1 codes of some rows of a stream, the classes, and whether y is multilabel.
+
+    Parameters
+    ----------
+    y : array of shape (n,) or indicator matrix of shape (n, T)
+    classes : array or None
+        All classes, as the user gives them.
+    known : array or None
+        All classes of a model that has learned before.
+    dtype : dtype
+
+    Returns
+    -------
+    codes : array of shape (n, T)
+    classes : array
+    multilabel : bool
+    """
+    if y.ndim == 2 and y.shape[1] > 1:
+        labels = np.arange(y.shape[1])
+        if not np.isin(y, (0, 1)).all():
+            raise ValueError("y has several columns, and labels must be 0 or 1 in that case")
+        return np.ascontiguousarray(np.where(y > 0, 1, -1), dtype), labels, True
+    y = column_or_1d(y)
+    given = None if classes is None else np.unique(classes)
+    if known is None and given is None:
+        raise ValueError(
+            "classes must be passed on the first call to partial_fit: a stream does not tell "
+            "which there will be"
+        )
+    if known is not None and given is not None and not np.array_equal(known, given):
+        raise ValueError(
+            f"classes={given.tolist()} are not those of the first call, {known.tolist()}"
+        )
+    all_classes = known if given is None else given
+    assert all_classes is not None
+    if len(all_classes) < 2:
+        raise ValueError(
+            f"classes holds one class only ({all_classes.tolist()[0]!r}) and a classifier "
+            "needs at least two classes"
+        )
+    unknown = np.setdiff1d(y, all_classes)
+    if len(unknown):
+        raise ValueError(
+            f"y holds {unknown.tolist()[0]!r}, which is not among the classes "
+            f"{all_classes.tolist()}; name all classes in the first call of partial_fit"
+        )
+    places = np.searchsorted(all_classes, y)
+    if len(all_classes) == 2:
+        codes = np.where(places == 1, 1, -1)[:, None]
+    else:
+        codes = np.where(places[:, None] == np.arange(len(all_classes)), 1, -1)
+    return np.ascontiguousarray(codes, dtype), all_classes, False

@@ -77,15 +77,13 @@ def _fixed_point(
     # One more row is final after every round: there are never more rounds than rows.
     for _ in range(len(F)):
         whole = len(columns) == F.shape[1]
-        old, y, eta = (C, Y, step) if whole else (C[:, columns], Y[:, columns], step[:, columns])
+        some = slice(None) if whole else columns
+        old = C[:, some]
         f = product(lower, old)
-        f += before if whole else before[:, columns]
-        new = -eta * slope(y, f)
+        f += before[:, some]
+        new = -step[:, some] * slope(Y[:, some], f)
         moved = np.abs(new - old).max(axis=0) > tolerance * np.abs(new).max(axis=0)
-        if whole:
-            F[...], C = f, new
-        else:
-            F[:, columns], C[:, columns] = f, new
+        F[:, some], C[:, some] = f, new
         columns = columns[moved]
         if not len(columns):
             break

@@ -42,8 +42,8 @@ class Space(Protocol):
     def keep(self, columns: Array) -> None:
         """Forget all columns but these."""
 
-    def solution(self, columns: slice, a: Array | None = None) -> Array:
-        """Return the weights of some columns, of the average if ``a`` is given."""
+    def weights(self) -> tuple[Array, Array | None]:
+        """Return W and V."""
 
 
 def _mean(W: Array, V: Array | None, a: Array | None) -> Array:
@@ -60,14 +60,14 @@ class FeatureSpace:
     Parameters
     ----------
     W : array of shape (p, K)
-        Where to start.
+        Where to start; copied.
     V : array of shape (p, K) or None
         Σ a_ic_iφ_i, for the average; None where iterates are not averaged.
     block : int
     """
 
     def __init__(self, W: Array, V: Array | None, block: int = 64) -> None:
-        self.W, self.V, self.block = W, V, block
+        self.W, self.V, self.block = W.copy(), None if V is None else V.copy(), block
         self._later: list[Array] = []
 
     def predict(self, rows: Any, a: Array | None = None) -> Array:
@@ -101,10 +101,9 @@ class FeatureSpace:
         self.W = np.ascontiguousarray(self.W[:, columns])
         self.V = None if self.V is None else np.ascontiguousarray(self.V[:, columns])
 
-    def solution(self, columns: slice, a: Array | None = None) -> Array:
-        """Return weights of shape (p, T)."""
-        V = None if self.V is None else self.V[:, columns]
-        return _mean(self.W[:, columns], V, a).copy()
+    def weights(self) -> tuple[Array, Array | None]:
+        """Return W and V."""
+        return self.W, self.V
 
 
 def _accumulate(M: Array, rows: Any, C: Array) -> None:
@@ -123,7 +122,7 @@ class StoredExpansion:
     ----------
     K : array of shape (n, n)
     A : array of shape (n, K)
-        Where to start.
+        Where to start; copied.
     B : array of shape (n, K) or None
         As ``V`` of :class:`FeatureSpace`.
     """
@@ -131,7 +130,7 @@ class StoredExpansion:
     block = 512
 
     def __init__(self, K: Array, A: Array, B: Array | None) -> None:
-        self.K, self.A, self.B = K, A, B
+        self.K, self.A, self.B = K, A.copy(), None if B is None else B.copy()
         self._later: list[tuple[Array, Array, Array | None]] = []
 
     def predict(self, rows: Any, a: Array | None = None) -> Array:
@@ -164,10 +163,9 @@ class StoredExpansion:
         self.A = np.ascontiguousarray(self.A[:, columns])
         self.B = None if self.B is None else np.ascontiguousarray(self.B[:, columns])
 
-    def solution(self, columns: slice, a: Array | None = None) -> Array:
-        """Return coefficients of shape (n, T)."""
-        B = None if self.B is None else self.B[:, columns]
-        return _mean(self.A[:, columns], B, a).copy()
+    def weights(self) -> tuple[Array, Array | None]:
+        """Return A and B."""
+        return self.A, self.B
 
 
 class GrowingExpansion(StoredExpansion):
@@ -225,6 +223,8 @@ class GrowingExpansion(StoredExpansion):
     def keep(self, columns: Array) -> None:
         """Forget all columns but these, and points that they do not use."""
         super().keep(columns)
-        used = self.A.any(axis=1) if self.B is None else (self.A.any(axis=1) | self.B.any(axis=1))
+        used = self.A.any(axis=1)
+        if self.B is not None:
+            used |= self.B.any(axis=1)
         self._met[:], self._n_met = False, 0
         self._meet(np.flatnonzero(used))

@@ -7,8 +7,8 @@ import numpy as np
 from imparo.engine import Array
 from imparo.losses import Loss
 from imparo.sgm.recursion import take_steps
-from imparo.sgm.schedule import Schedule
 from imparo.sgm.spaces import Space
+from imparo.sgm.state import State, columns_of
 
 
 class Sweep:
@@ -25,7 +25,9 @@ class Sweep:
     ----------
     space : Space
         With K = C·T columns, the outputs of a candidate side by side.
-    schedule : Schedule
+    state : State
+        Where to begin: candidates, steps taken before, whether iterates are averaged and
+        there is a feature that is 1 everywhere. The space holds its weights.
     loss : Loss
     Y : array of shape (n, T)
         Outputs divided by ``unit``.
@@ -33,40 +35,31 @@ class Sweep:
         v, of mean 1.
     batch : int
         b.
-    averaged : bool
-    intercept : bool
-        Whether there is a feature that is 1 everywhere.
     unit : float
         The loss is that of unit·y and unit·f.
-    steps : int
-        Steps taken before.
     """
 
     def __init__(
         self,
         space: Space,
-        schedule: Schedule,
+        state: State,
         loss: Loss,
         Y: Array,
         weight: Array,
         *,
         batch: int = 1,
-        averaged: bool = True,
-        intercept: bool = False,
         unit: float = 1.0,
-        steps: int = 0,
     ) -> None:
-        self.space, self.schedule, self.loss = space, schedule, loss
-        self.Y, self.weight, self.batch, self.averaged = Y, weight, batch, averaged
-        self.unit, self.steps = unit, steps
-        self.a = np.zeros(len(schedule))
-        self.intercept = np.zeros(len(schedule) * Y.shape[1]) if intercept else None
-        self._sums = np.zeros_like(self.intercept) if self.intercept is not None else None
+        self.space, self.schedule, self.loss = space, state.schedule, loss
+        self.Y, self.weight, self.batch, self.unit = Y, weight, batch, unit
+        self.averaged = state.V is not None
+        self.steps, self.a = state.steps, state.a
+        self.intercept, self._sums = state.intercept, state.sums
         self._later: list[tuple[Array, Array]] = []
-        self.candidates = np.arange(len(schedule))
-        self.dead = np.zeros(len(schedule), bool)
+        self.candidates = np.arange(len(self.schedule))
+        self.dead = np.zeros(len(self.schedule), bool)
         #: Losses before each step, those of step t weighted by t: later ones tell more.
-        self.progressive = np.zeros(len(schedule))
+        self.progressive = state.progressive
         self.counts_progress = False
         self._length = self._done = 0
 
@@ -80,9 +73,7 @@ class Sweep:
         self._length, self._done = n_rows, 0
 
     def advance(self, rows: Any, positions: Array) -> None:
-        """Take the steps of some rows, in order.
-
-        Where a step has no more rows than a block, rows must come in whole steps.
+        """Take the steps of some rows, in order; a step may be handed over in parts.
 
         Parameters
         ----------
@@ -90,14 +81,19 @@ class Sweep:
         positions : array of shape (b,)
             Of the outputs and weights.
         """
-        most, start = self.space.block, 0
+        start = 0
         while start < len(positions):
-            # Blocks of whole steps, or parts of one step.
-            left = self.batch - self._done % self.batch
-            size = most // self.batch * self.batch if self.batch <= most else min(most, left)
+            size = self._block(len(positions) - start)
             part = slice(start, start + size)
             self._take(rows[part], positions[part])
             start += size
+
+    def _block(self, available: int) -> int:
+        """Return how many rows to take together: those of whole steps, or parts of one."""
+        most, into = min(self.space.block, available), self._done % self.batch
+        if into:
+            return min(most, self.batch - into)
+        return most // self.batch * self.batch if self.batch <= most else most
 
     def _take(self, rows: Any, positions: Array) -> None:
         T, dtype = self.n_outputs, self.Y.dtype
@@ -147,7 +143,7 @@ class Sweep:
             self.unit * self.Y[positions][:, None, :],
             self.unit * F.reshape(len(F), -1, self.n_outputs),
         ).mean(axis=2)
-        self.progressive += (times * self.weight[positions]) @ values
+        self.progressive = self.progressive + (times * self.weight[positions]) @ values
 
     def _bury(self, C: Array, D: Array | None) -> None:
         """Let candidates whose numbers overflow rest, and go on with the others."""
@@ -186,17 +182,20 @@ class Sweep:
             F += self._intercepts(a).astype(F.dtype)
         return F.reshape(len(F), -1, self.n_outputs)
 
-    def solution(self, candidate: int) -> tuple[Array, Array]:
-        """Return the weights (p, T) and intercepts (T,) of a candidate among those alive."""
-        T, a = self.n_outputs, self._column_sums()
-        columns = slice(candidate * T, (candidate + 1) * T)
-        weights = self.space.solution(columns, None if a is None else a[columns])
-        return weights, self._intercepts(a)[columns]
+    def state(self, candidate: int | None = None) -> State:
+        """Return a copy of all that is needed to go on: of all candidates, or of one alive."""
+        W, V = self.space.weights()
+        whole = State(
+            W=W, V=V, intercept=self.intercept, sums=self._sums, a=self.a, steps=self.steps,
+            schedule=self.schedule, progressive=self.progressive,
+        )  # fmt: skip
+        everyone = np.arange(len(self.schedule))
+        return whole.take(everyone if candidate is None else np.array([candidate]))
 
     def keep(self, candidates: Array) -> None:
         """Go on with some of the candidates alive only, given by position or mask."""
         chosen = np.arange(len(self.schedule))[candidates]
-        columns = (chosen[:, None] * self.n_outputs + np.arange(self.n_outputs)).ravel()
+        columns = columns_of(chosen, self.n_outputs)
         self.space.keep(columns)
         self.schedule = self.schedule.take(chosen)
         self.a, self.dead = self.a[chosen], self.dead[chosen]

@@ -4,10 +4,11 @@ Every rule returns a :class:`Prescription`: the numbers that a theorem asks for,
 its conditions checked and the violated one named.
 """
 
+from imparo.conditions import Condition, ErrorTerms, Prescription
+from imparo.steps import LossConstants, StepRule, loss_constants, step_rule
 from imparo.theory.advice import Advice
 from imparo.theory.advising import advise
 from imparo.theory.comparison import Comparison, compare
-from imparo.conditions import Condition, ErrorTerms, Prescription
 from imparo.theory.costs import Cost, Machine, this_machine
 from imparo.theory.dimensions import Curve, Dimensions, Estimate, KernelSpectrum, dimensions_of
 from imparo.theory.early_stopping import (
@@ -45,7 +46,6 @@ from imparo.theory.regimes import (
     regime_costs,
     subsampling_limit,
 )
-from imparo.steps import LossConstants, StepRule, loss_constants, step_rule
 from imparo.theory.sgm_bounds import check_convergence, sgm_bound
 from imparo.theory.signal import Signal, signal_of
 from imparo.theory.simulation import simulate_rates

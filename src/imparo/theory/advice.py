@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from imparo.conditions import Prescription
 from imparo.engine import Array
 from imparo.estimators import (
     KernelClassifier,
@@ -19,7 +20,6 @@ from imparo.estimators import (
 from imparo.estimators.grids import halves
 from imparo.kernels import Kernel
 from imparo.theory.comparison import Comparison, compare
-from imparo.conditions import Prescription
 from imparo.theory.costs import Cost, as_bytes, as_time
 from imparo.theory.dimensions import Curve, Dimensions
 from imparo.theory.options import Option

@@ -6,6 +6,7 @@ import numpy as np
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.multiclass import type_of_target
 
+from imparo.conditions import Prescription
 from imparo.engine import Array, parse_memory
 from imparo.estimators import NystromRegressor
 from imparo.estimators.grids import halves
@@ -13,7 +14,6 @@ from imparo.estimators.inputs import check_rows
 from imparo.estimators.targets import encode_classes
 from imparo.kernels import Kernel, Linear, Precomputed, as_kernel, median_width, widths
 from imparo.theory.advice import CLASSIFICATION, REGRESSION, Advice
-from imparo.conditions import Prescription
 from imparo.theory.costs import Problem, entry_seconds, feature_seconds, this_machine
 from imparo.theory.dimensions import Dimensions, KernelSpectrum
 from imparo.theory.early_stopping import early_stopping_rule, krls_rule, nytro_rule

@@ -9,8 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, default_engine, resolution
-from imparo.filters import Landweber, Tikhonov
 from imparo.conditions import (
     Condition,
     Dimension,
@@ -22,6 +20,8 @@ from imparo.conditions import (
     enough,
     round_up,
 )
+from imparo.engine import Array, default_engine, resolution
+from imparo.filters import Landweber, Tikhonov
 from imparo.theory.nystrom import fixed_design_rule
 
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array
 from imparo.conditions import (
     Condition,
     Prescription,
@@ -18,6 +17,7 @@ from imparo.conditions import (
     check_rows,
     round_up,
 )
+from imparo.engine import Array
 
 
 def check_problem(r: Any, gamma: Any, alpha: Any = 1.0) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from imparo.conditions import check_number, check_rows, shown
 from imparo.engine import Array
 from imparo.paths import pyplot
-from imparo.conditions import check_number, check_rows, shown
 
 #: The methods that are compared.
 METHODS = ("nytro", "early stopping", "krls", "nkrls")

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array
 from imparo.conditions import (
     Condition,
     ErrorTerms,
@@ -15,6 +14,7 @@ from imparo.conditions import (
     check_rows,
     shown,
 )
+from imparo.engine import Array
 
 # Numbers of rows at which the conditions of convergence are looked at: each the square of
 # the one before.

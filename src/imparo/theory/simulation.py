@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from imparo.progress import track
 from imparo.conditions import check_rows
+from imparo.progress import track
 from imparo.theory.simulation_plot import RateSimulation, theoretical_exponents
 from imparo.theory.spline_model import FourierSample, SplineModel
 

@@ -17,9 +17,9 @@ from scipy.linalg import hankel, lu_factor, lu_solve, toeplitz
 from scipy.optimize import minimize_scalar
 from scipy.special import zeta
 
+from imparo.conditions import check_number
 from imparo.engine import Array, default_engine
 from imparo.kernels import Spline
-from imparo.conditions import check_number
 
 # Frequencies whose eigenvalue is below this share of the best penalty are left out; that
 # changes the risk at this penalty by some 1e-6 of it, and a hundredth of it by 1e-4.

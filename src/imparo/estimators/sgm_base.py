@@ -1,0 +1,394 @@
+"""What the stochastic gradient regressor and classifier share: from parameters to a model."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from imparo.data.sources import ArraySource, Source
+from imparo.engine import Array, default_engine, parse_memory
+from imparo.errors import SelectionWarning, warn_user
+from imparo.estimators.candidates import Candidate
+from imparo.estimators.cells import Cells
+from imparo.estimators.inputs import check_dtype, check_rows, used_rows
+from imparo.estimators.problems import predict_in_blocks
+from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
+from imparo.estimators.sgm_rows import IN_ORDER, FeatureRows, PointRows
+from imparo.estimators.sgm_steps import steps_of
+from imparo.estimators.sgm_training import Problem, Walk, check_memory, passed
+from imparo.estimators.solve import Solved
+from imparo.estimators.splits import Splits, make_splits
+from imparo.features import FeatureMap, NystromMap
+from imparo.kernels import Kernel, as_kernel
+from imparo.losses import Square
+from imparo.paths import Path
+from imparo.scores import MeanLoss, RootMeanSquare, Score
+from imparo.sgm import State, Sweep
+
+_INTERRUPTED = "interrupted"
+
+
+@dataclass(frozen=True)
+class Trained(Solved):
+    """A model with the state that learning goes on from."""
+
+    state: State
+
+    def scaled(self, scale: float, shift: Array) -> "Trained":
+        """Return the model of outputs scale·Y + shift."""
+        solved = Solved(self.coef, self.intercept, self.primal).scaled(scale, shift)
+        state = self.state.rescaled(scale, shift)
+        return Trained(solved.coef, solved.intercept, solved.primal, state)
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A kernel and the rows as sweeps take them."""
+
+    candidate: Candidate
+    map: FeatureMap | None
+    rows: FeatureRows | PointRows
+
+
+class SGMMachine(SGMParameters):
+    """Base of :class:`~imparo.SGMRegressor` and :class:`~imparo.SGMClassifier`."""
+
+    epochs_: float | None
+    stopped_: str | None
+
+    def _fit(
+        self, source: Source, Y: Array, weight: Array, y: Array, score: Score, *,
+        stratify: bool = False,
+    ) -> tuple[Solved, Path | None]:  # fmt: skip
+        """Select on, and fit to, validated rows; set what does not depend on the outputs."""
+        loss, kernel = self._checked_loss(), as_kernel(self.kernel)
+        self._check_rest()
+        validation, rng = self._checked_validation(), check_random_state(self.random_state)
+        unit, shift = self.__dict__.pop("_units", (1.0, np.zeros(Y.shape[1])))
+        before = self._before(source, Y, unit, shift)
+        kind = self._checked_kind(kernel, source)
+        # Drawn before the splits: the same seed gives the same features with and without.
+        seed, order = (int(s) for s in rng.randint(2**31 - 1, size=2))
+        kept, weight = used_rows(weight, Y.dtype)
+        if isinstance(score, RootMeanSquare) and not isinstance(loss, Square):
+            score = MeanLoss(loss, unit)
+        candidates = self._kernels(kernel, source, kept, before)
+        bound = self._bound(candidates[0].kernel, source, kept)
+        steps = steps_of(self.step, self.decay, self.beta, loss, bound, Y[kept], unit)
+        checks = self._judgements(steps, len(kept))
+        single = len(steps) == len(candidates) == len(checks) == 1
+        method, splits = "", Splits()
+        if not single:
+            method, splits = make_splits(validation, kept, y, rng, stratify=stratify)
+        allowed = Cells.of(splits, kept, len(Y)).may_be_centers()
+        if before is None:
+            candidates = self._learned(candidates, source, Y, weight, allowed, seed)
+        problem = Problem(
+            Y=Y,
+            weight=weight.astype(np.float64) / np.mean(weight[kept], dtype=np.float64),
+            kept=kept,
+            loss=loss,
+            unit=unit,
+            steps=steps,
+            sampling=self.sampling,
+            batch=int(self.batch_size),
+            averaged=bool(self.average),
+            intercept=bool(self.intercept),
+            checks=int(self.checks_per_epoch),
+            patience=self.patience,
+            progress=self.progress,
+        )
+        positions = [(kept[a], kept[b]) for a, b in splits]
+        passes = -(-int(checks[-1]) // problem.checks) * max(1, len(splits))
+
+        def ready(candidate: Candidate) -> Ready:
+            map = self._map(source, candidate.kernel, kind, allowed, seed, before)
+            rows = self._as_sweep_rows(source, candidate.kernel, map, kind, passes)
+            check_memory(problem, rows, max(1, len(splits)), parse_memory(self.memory))
+            return Ready(candidate, map, rows)
+
+        if single:
+            found, path = ready(candidates[0]), None
+            state = passed(
+                problem, found.rows, steps.schedule(len(kept)), int(checks[0]),
+                np.random.RandomState(order), before,
+            )  # fmt: skip
+            self.stopped_, check = "passes", int(checks[0])
+        else:
+            found, state, path, check = self._search(
+                problem, candidates, ready, positions, score, method, checks, order, before
+            )
+        whole, part = divmod(check, problem.checks)
+        self.epochs_ = whole if part == 0 else check / problem.checks
+        self._set_features(kind, found)
+        return self._trained(kind, found, state), path
+
+    def _search(
+        self, problem: Problem, candidates: list[Candidate], ready: Any, splits: Splits,
+        score: Score, method: str, checks: Array, order: int, before: State | None,
+    ) -> tuple[Ready, State, Path, int]:  # fmt: skip
+        """Return what is best, its state on all rows, the path and the number of checks."""
+        walks: list[Walk] = []
+        best: tuple[Ready, Walk] | None = None
+        stopped = ""
+        try:
+            for candidate in candidates:
+                found = ready(candidate)
+                walk = Walk(problem, found.rows, splits, score, before, order)
+                walks.append(walk)
+                walk.run(checks)
+                if best is None:
+                    best = found, walk
+                elif walk.is_better_than(best[1]):
+                    best[1].forget()
+                    best = found, walk
+                else:
+                    walk.forget()
+                stopped = walk.stopped
+        except KeyboardInterrupt:
+            reached = bool(walks) and walks[-1].best is not None
+            if reached and (best is None or walks[-1].is_better_than(best[1])):
+                best = found, walks[-1]
+            if best is None:
+                raise
+            stopped = _INTERRUPTED
+        assert best is not None
+        found, walk = best
+        if walk.best is None:
+            raise ValueError(
+                "no step could be judged: every one overflowed; give smaller steps, or scale "
+                "the columns of X"
+            )
+        path = self._path(problem, [c.sigma for c in candidates], walks, checks, score, method)
+        state = walk.best.state
+        if stopped != _INTERRUPTED:
+            try:
+                state = walk.finish(np.random.RandomState(order), before)
+                self._warn_of_the_last_pass(stopped, walk.best.check + 1, checks)
+            except KeyboardInterrupt:
+                stopped = _INTERRUPTED
+        self.stopped_ = stopped
+        return found, state, path, walk.best.check + 1
+
+    def _warn_of_the_last_pass(self, stopped: str, check: int, checks: Array) -> None:
+        automatic = isinstance(self.epochs, str) and self.epochs == "auto"
+        if automatic and stopped == "passes" and check == checks[-1]:
+            warn_user(
+                f"{check // int(self.checks_per_epoch)} passes, the most that were made, are "
+                "the best; give epochs=... to make more, or larger steps",
+                SelectionWarning,
+            )
+
+    def _path(
+        self, problem: Problem, sigmas: list[Any], walks: list[Walk], checks: Array,
+        score: Score, method: str,
+    ) -> Path:  # fmt: skip
+        count = max(walk.errors.shape[1] for walk in walks)
+        axes: dict[str, Array] = {}
+        if len(sigmas) > 1:
+            axes["sigma"] = np.array(sigmas)
+        axes |= problem.steps.axes
+        if len(checks) > 1:
+            axes["epochs"] = checks[:count] / problem.checks
+        shape = tuple(len(values) for values in axes.values())
+
+        def joined(name: str) -> Array:
+            tables = np.full((len(sigmas), len(problem.steps), count), np.nan)
+            for table, walk in zip(tables, walks, strict=False):
+                values = getattr(walk, name)
+                table[:, : values.shape[1]] = values
+            return tables.reshape(shape)
+
+        losses = joined("losses")
+        return Path(
+            errors=joined("errors"),
+            axes=axes,
+            metric=score.name,
+            method=method,
+            train_errors=np.full(shape, np.nan),
+            tie_breaker=losses,
+            losses=losses,
+        )
+
+    # What a fitted model holds.
+
+    def _map(
+        self, source: Source, kernel: Kernel, kind: str, allowed: Array, seed: int,
+        before: State | None,
+    ) -> FeatureMap | None:  # fmt: skip
+        if before is not None:
+            return self.map_
+        return self._drawn_map(source, kernel, kind, allowed, seed)
+
+    def _as_sweep_rows(
+        self, source: Source, kernel: Kernel, map: FeatureMap | None, kind: str, passes: int
+    ) -> FeatureRows | PointRows:
+        memory = parse_memory(self.memory)
+        if kind != EXACT:
+            return FeatureRows(source, map, memory, passes)
+        return PointRows(source, kernel, getattr(self, "_points", None), memory, passes)
+
+    def _before(self, source: Source, Y: Array, unit: float, shift: Array) -> State | None:
+        """Return the state that a warm start begins with, in the units of Y."""
+        if not self.warm_start or not hasattr(self, "intercept_"):
+            self._forget()
+            return None
+        state: State = self._state
+        if state.n_outputs != Y.shape[1] or self._n_columns != source.shape[1]:
+            raise ValueError(
+                f"the model was fitted to {self._n_columns} columns and {state.n_outputs} "
+                f"outputs and these are {source.shape[1]} and {Y.shape[1]}; give the same, or "
+                "warm_start=False"
+            )
+        return state.take(np.array([self._best])).rescaled(1 / unit, -shift / unit)
+
+    def _forget(self) -> None:
+        """Remove what an earlier fit found."""
+        for name in ("coef_", "dual_coef_", "feature_coef_", "X_fit_", "_points", "map_"):
+            self.__dict__.pop(name, None)
+
+    def _set_features(self, kind: str, found: Ready) -> None:
+        self.features_, self.map_ = kind, found.map
+        self.kernel_, self.sigma_ = found.candidate.kernel, found.candidate.sigma
+
+    def _trained(self, kind: str, found: Ready, state: State) -> Trained:
+        if kind == EXACT:
+            assert isinstance(found.rows, PointRows)
+            self._points, state = found.rows.used(state)
+        return self._model(kind, state, 0)
+
+    def _model(self, kind: str, state: State, best: int) -> Trained:
+        coef, intercept = state.solution(best)
+        self._best = best
+        self.step_ = float(state.schedule.eta[best])
+        self.decay_ = float(state.schedule.theta[best])
+        self.n_steps_ = state.steps
+        return Trained(coef, intercept, kind == LINEAR, state)
+
+    def _keep(self, model: Solved, *, flat: bool) -> None:
+        assert isinstance(model, Trained)
+        coef, intercept = model.coef, model.intercept
+        self._state, self._n_columns = model.state, self.n_features_in_
+        if self.features_ == LINEAR:
+            self.coef_ = coef[:, 0] if flat else coef.T
+        elif self.features_ == EXACT:
+            self.X_fit_ = self._points
+            self.dual_coef_ = coef[:, 0] if flat else coef
+        else:
+            self.feature_coef_ = coef[:, 0] if flat else coef
+        self.intercept_ = intercept[0] if flat else intercept
+
+    # Learning on.
+
+    def _stream_rows(
+        self, X: Any, y: Any, sample_weight: Any, numeric: bool
+    ) -> tuple[Source, Array, Array]:
+        """Return rows of a stream, checked, their outputs and their weights."""
+        fresh = not hasattr(self, "intercept_")
+        dtype = check_dtype(self.dtype) if fresh else self._state.W.dtype
+        X, y = validate_data(
+            self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C",
+            reset=fresh, multi_output=True, y_numeric=numeric,
+        )  # fmt: skip
+        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
+        if not (weight >= 0).all():
+            raise ValueError("sample_weight must hold numbers from 0 on")
+        return ArraySource(X, X.dtype), y, weight
+
+    def _check_outputs(self, Y: Array) -> None:
+        """Raise unless outputs of a stream are finite and as many as before."""
+        if not np.isfinite(Y).all():
+            raise ValueError("y contains NaN or infinity and must hold finite numbers")
+        known = self._state.n_outputs if hasattr(self, "intercept_") else Y.shape[1]
+        if Y.shape[1] != known:
+            raise ValueError(f"y has {Y.shape[1]} outputs and the model has {known}")
+
+    def _go_on(self, source: Source, Y: Array, weight: Array) -> Trained:
+        """Take the steps of some rows, in their order, from where the model is."""
+        loss, n = self._checked_loss(), source.shape[0]
+        self._check_rest()
+        if not hasattr(self, "intercept_"):
+            self._start(source, Y)
+        kind, state = self.features_, self._state
+        rows = self._as_sweep_rows(source, self.kernel_, self.map_, kind, 1)
+        if kind == EXACT:
+            state = state.padded(n)
+        sweep = Sweep(rows.space(state), state, loss, Y, weight, batch=int(self.batch_size))
+        sweep.counts_progress = len(state.schedule) > 1
+        sweep.begin(n)
+        for part, positions in rows.passing(np.arange(n), IN_ORDER, np.random.RandomState(0)):
+            sweep.advance(part, positions)
+        if sweep.dead.all():
+            raise ValueError(
+                f"step={self.step_:.3g} is too large for these rows: numbers overflow; give a "
+                "smaller one, or scale the columns of X"
+            )
+        if sweep.dead.any():
+            sweep.keep(~sweep.dead)
+        state = sweep.state()
+        if kind == EXACT:
+            assert isinstance(rows, PointRows)
+            self._points, state = rows.used(state)
+        return self._model(kind, state, int(np.argmin(state.progressive)))
+
+    def _start(self, source: Source, Y: Array) -> None:
+        """Set the kernel, the map and w₁ = 0 by the first rows of a stream."""
+        kernel, rng = as_kernel(self.kernel), check_random_state(self.random_state)
+        kind = self._checked_kind(kernel, source, stream=True)
+        seed, n = int(rng.randint(2**31 - 1)), source.shape[0]
+        self._forget()
+        kept = np.arange(n)
+        candidates = self._candidates(kernel, source, kept)
+        if len(candidates) > 1:
+            raise ValueError(
+                f"sigma={self.sigma!r} holds several widths, and partial_fit cannot choose; "
+                "give one, or call fit first"
+            )
+        allowed = np.ones(n, bool)
+        candidate = self._learned(candidates, source, Y, np.ones(n), allowed, seed)[0]
+        bound = self._bound(candidate.kernel, source, kept)
+        steps = steps_of(self.step, self.decay, self.beta, self._checked_loss(), bound, Y, 1.0)
+        if steps.rule is not None and not steps.rule.decaying:
+            raise ValueError(
+                f"step={steps.rule.name!r} depends on the number of rows, which a stream does "
+                "not tell; give a number, 'auto', or a rule that decays"
+            )
+        map = self._drawn_map(source, candidate.kernel, kind, allowed, seed)
+        p = {LINEAR: source.shape[1], EXACT: 0}.get(kind, 0 if map is None else len(map))
+        self._state = State.zero(
+            p, Y.shape[1], steps.schedule(1), Y.dtype, averaged=bool(self.average),
+            intercept=bool(self.intercept),
+        )  # fmt: skip
+        self.features_, self.map_ = kind, map
+        self.kernel_, self.sigma_ = candidate.kernel, candidate.sigma
+        self.path_, self.epochs_, self.stopped_ = None, None, None
+
+    def _decision(self, X: Any) -> Array:
+        """Return the (n, T) matrix of predictions."""
+        check_is_fitted(self, "intercept_")
+        kind, memory = self.features_, parse_memory(self.memory)
+        name = {LINEAR: "coef_", EXACT: "dual_coef_"}.get(kind, "feature_coef_")
+        coef = getattr(self, name)
+        X = validate_data(
+            self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
+        )
+        T = np.size(self.intercept_)
+        if kind == LINEAR:
+            F = default_engine().product(X, np.atleast_2d(coef).T)
+        elif kind == EXACT:
+            points = self.X_fit_
+            F = predict_in_blocks(
+                X, lambda x: self.kernel_(x, points), coef.reshape(-1, T), memory
+            )
+        elif kind == NYSTROM:
+            assert isinstance(self.map_, NystromMap)
+            # K(x, X̃)T⁻¹w: T is applied to the weights, not to every row.
+            coef = self.map_.coefficients(coef.reshape(-1, T)).astype(coef.dtype)
+            F = predict_in_blocks(X, self.map_.evaluate, coef, memory)
+        else:
+            assert self.map_ is not None
+            F = predict_in_blocks(X, self.map_.transform, coef.reshape(-1, T), memory)
+        F += np.asarray(self.intercept_, F.dtype)
+        return F

@@ -1,0 +1,299 @@
+"""The search over step sizes and passes: all candidates in one sweep, judged as they go."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array
+from imparo.errors import MemoryBudgetError
+from imparo.estimators.sgm_rows import SHUFFLED, FeatureRows, PointRows
+from imparo.estimators.sgm_steps import Steps
+from imparo.estimators.splits import Splits
+from imparo.losses import Loss
+from imparo.progress import track
+from imparo.scores import MeanLoss, Score
+from imparo.sgm import Schedule, State, Sweep
+
+# An error that falls by less has not improved, for the patience of the search.
+_IMPROVEMENT = 1e-3
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Outputs, weights and how steps are taken: all but the features.
+
+    Attributes
+    ----------
+    Y : array of shape (n, T)
+        Outputs divided by ``unit``.
+    weight : array of shape (n,)
+        Of mean 1.
+    kept : array of positions
+        Rows of weight above 0.
+    loss : Loss
+    unit : float
+    steps : Steps
+    sampling : str
+    batch : int
+    averaged, intercept : bool
+    checks : int
+        How often a pass is judged.
+    patience : int or None
+    progress : bool or callable
+    """
+
+    Y: Array
+    weight: Array
+    kept: Array
+    loss: Loss
+    unit: float
+    steps: Steps
+    sampling: str
+    batch: int
+    averaged: bool
+    intercept: bool
+    checks: int
+    patience: int | None
+    progress: Any
+
+    def begin(self, p: int, schedule: Schedule, before: State | None, new: int) -> State:
+        """Return the state to begin with: w₁ = 0, or where a model was before.
+
+        ``new`` points come after those of the model before.
+        """
+        if before is None:
+            return State.zero(
+                p, self.Y.shape[1], schedule, self.Y.dtype, averaged=self.averaged,
+                intercept=self.intercept,
+            )  # fmt: skip
+        state = before.first(schedule, averaged=self.averaged)
+        return state.padded(new) if new else state
+
+    def sweep(
+        self, rows: FeatureRows | PointRows, schedule: Schedule, before: State | None
+    ) -> Sweep:
+        """Return a sweep at its beginning."""
+        new = rows.n_features - len(before.W) if before is not None else 0
+        state = self.begin(rows.n_features, schedule, before, new)
+        return Sweep(
+            rows.space(state), state, self.loss, self.Y, self.weight, batch=self.batch,
+            unit=self.unit,
+        )  # fmt: skip
+
+    def passes(
+        self, sweep: Sweep, rows: FeatureRows | PointRows, fitted: Array,
+        rng: np.random.RandomState,
+    ) -> Iterator[None]:  # fmt: skip
+        """Pass over rows again and again, yielding after every part that is judged."""
+        n = len(fitted)
+        steps = -(-n // self.batch)
+        marks = np.round(np.arange(1, self.checks + 1) * steps / self.checks).astype(int)
+        marks = np.minimum(marks * self.batch, n)
+        while True:
+            sweep.begin(n)
+            done = mark = 0
+            for part, positions in rows.passing(fitted, self.sampling, rng):
+                start = 0
+                while start < len(positions):
+                    stop = min(len(positions), start + int(marks[mark]) - done)
+                    sweep.advance(part[start:stop], positions[start:stop])
+                    done, start = done + stop - start, stop
+                    while mark < len(marks) and done == marks[mark]:
+                        mark += 1
+                        yield
+
+
+@dataclass
+class Found:
+    """The best of a sweep so far."""
+
+    error: float
+    loss: float
+    candidate: int
+    check: int
+    state: State
+
+
+class Walk:
+    """Sweeps over the fitted rows of every split, side by side, judged together.
+
+    Candidates that have not improved for ``patience`` judgements, or have overflown, leave.
+
+    Parameters
+    ----------
+    problem : Problem
+    rows : FeatureRows or PointRows
+    splits : list of (fitted, held) positions
+    score : Score
+    before : State or None
+        Where to begin.
+    seed : int
+    """
+
+    def __init__(
+        self, problem: Problem, rows: FeatureRows | PointRows, splits: Splits, score: Score,
+        before: State | None, seed: int,
+    ) -> None:  # fmt: skip
+        self.problem, self.rows, self.splits, self.score = problem, rows, splits, score
+        rng = np.random.RandomState(seed)
+        self.sweeps = [
+            problem.sweep(rows, problem.steps.schedule(len(fitted)), before)
+            for fitted, _ in splits
+        ]
+        self._walks = [
+            problem.passes(sweep, rows, fitted, np.random.RandomState(rng.randint(2**31 - 1)))
+            for sweep, (fitted, _) in zip(self.sweeps, splits, strict=True)
+        ]
+        held = [problem.weight[h].sum(dtype=np.float64) for _, h in splits]
+        self._total = float(sum(held))
+        self.best: Found | None = None
+        self.stopped = "passes"
+        n = len(problem.steps)
+        self.errors, self.losses = np.empty((n, 0)), np.empty((n, 0))
+        self._least = np.full((n, 2), np.inf)
+        self._since = np.zeros(n, int)
+        self._done = 0
+
+    def run(self, checks: Array) -> None:
+        """Go on until all judgements are made, or no candidate improves.
+
+        Parameters
+        ----------
+        checks : array of int
+            After how many parts of passes candidates are judged.
+        """
+        last, judged = int(checks[-1]), set(checks.tolist())
+        for check in track(range(last), last, "passes", self.problem.progress):
+            for walk in self._walks:
+                next(walk)
+            self._done = check + 1
+            if self._done not in judged:
+                continue
+            self._judge(check)
+            if self._leave(int(np.count_nonzero(checks > self._done))):
+                self.stopped = "patience"
+                return
+
+    def _judge(self, check: int) -> None:
+        alive = self.sweeps[0].candidates
+        problem = self.problem
+        mean = MeanLoss(problem.loss, problem.unit)
+        sums = np.zeros((2, len(alive)))
+        for sweep, (_, held) in zip(self.sweeps, self.splits, strict=True):
+            for part, positions in self.rows.reading(held):
+                Y, F = problem.Y[positions], sweep.predict(part)
+                weight = problem.weight[positions].astype(Y.dtype)
+                sums[0] += self.score(Y, F, weight)[0]
+                sums[1] += mean(Y, F, weight)[0]
+            sums[:, sweep.dead] = np.inf
+        sums = np.where(np.isnan(sums), np.inf, sums) / self._total
+        errors, losses = self.score.finish(sums[0]), sums[1] * problem.unit
+        for name, values in (("errors", errors), ("losses", losses)):
+            column = np.full((len(self._since), 1), np.nan)
+            column[alive, 0] = values
+            setattr(self, name, np.concatenate([getattr(self, name), column], axis=1))
+        least = self._least[alive]
+        better = (errors < least[:, 0]) | ((errors == least[:, 0]) & (losses < least[:, 1]))
+        better &= np.isfinite(errors)
+        clearly = errors < least[:, 0] * (1 - _IMPROVEMENT)
+        self._least[alive[better]] = np.stack([errors, losses], axis=1)[better]
+        self._since[alive] = np.where(clearly, 0, self._since[alive] + 1)
+        for place in np.flatnonzero(better):
+            error, loss = float(errors[place]), float(losses[place])
+            if self.best is None or (error, loss) < (self.best.error, self.best.loss):
+                state = self.sweeps[0].state(int(place))
+                self.best = Found(error, loss, int(alive[place]), check, state)
+
+    def _leave(self, left: int) -> bool:
+        """Let candidates go that do not improve; return whether none is left."""
+        alive = self.sweeps[0].candidates
+        gone = np.any([sweep.dead for sweep in self.sweeps], axis=0)
+        if self.problem.patience is not None:
+            gone |= self._since[alive] >= self.problem.patience
+            gone |= self._are_too_far(alive, left)
+        if gone.all():
+            return True
+        if gone.any():
+            for sweep in self.sweeps:
+                sweep.keep(~gone)
+        return False
+
+    def _are_too_far(self, alive: Array, left: int) -> Array:
+        """Return which candidates cannot become the best in what is left, at their pace.
+
+        Errors fall ever more slowly, so that the pace of the last judgements is the most that
+        can be hoped for.
+        """
+        patience, done = self.problem.patience, self.errors.shape[1]
+        if patience is None or done <= patience or self.best is None:
+            return np.zeros(len(alive), bool)
+        now, then = self.errors[alive, -1], self.errors[alive, -1 - patience]
+        return now - left * np.maximum(then - now, 0) / patience > self.best.error
+
+    def is_better_than(self, other: "Walk") -> bool:
+        """Return whether the best of this walk is better than that of another one."""
+        if self.best is None or other.best is None:
+            return self.best is not None
+        return (self.best.error, self.best.loss) < (other.best.error, other.best.loss)
+
+    def forget(self) -> None:
+        """Give back the memory of weights and rows; errors stay."""
+        self.sweeps, self._walks, self.best = [], [], None
+        del self.rows
+
+    def finish(self, fresh: np.random.RandomState, before: State | None) -> State:
+        """Return the best candidate, on all rows.
+
+        After one pass that held out rows once, the pass goes on over them: that is a pass
+        over all rows. Otherwise all rows are passed as often as was best.
+        """
+        best, problem, n_splits = self.best, self.problem, len(self.splits)
+        assert best is not None
+        fitted, held = self.splits[0]
+        whole = len(fitted) + len(held) == len(problem.kept)
+        sweep = self.sweeps[0]
+        at_end = best.check + 1 == self._done == problem.checks
+        shuffled = problem.sampling == SHUFFLED and problem.steps.rule is None
+        if n_splits == 1 and whole and at_end and shuffled:
+            place = int(np.flatnonzero(sweep.candidates == best.candidate)[0])
+            sweep.keep(np.array([place]))
+            sweep.begin(len(held))
+            for part, positions in self.rows.passing(held, problem.sampling, fresh):
+                sweep.advance(part, positions)
+            return sweep.state()
+        schedule = problem.steps.schedule(len(problem.kept)).take(np.array([best.candidate]))
+        return passed(problem, self.rows, schedule, best.check + 1, fresh, before)
+
+
+def check_memory(
+    problem: Problem, rows: FeatureRows | PointRows, n_splits: int, memory: int
+) -> None:
+    """Raise if the weights of all candidates do not fit."""
+    copies = (n_splits + 1) * (2 if problem.averaged else 1)
+    columns = len(problem.steps) * problem.Y.shape[1]
+    needed = problem.Y.itemsize * rows.n_features * columns * copies
+    if needed > memory:
+        raise MemoryBudgetError(
+            f"weights of {len(problem.steps)} steps, {problem.Y.shape[1]} outputs and "
+            f"{rows.n_features:,} features or points need {needed:,} bytes and memory is "
+            f"{memory:,}; give fewer steps or features, or raise memory"
+        )
+
+
+def passed(
+    problem: Problem, rows: FeatureRows | PointRows, schedule: Schedule, checks: int,
+    rng: np.random.RandomState, before: State | None,
+) -> State:  # fmt: skip
+    """Return the state after passes over all rows, as many parts of passes as ``checks``."""
+    sweep = problem.sweep(rows, schedule, before)
+    walk = problem.passes(sweep, rows, problem.kept, rng)
+    for _ in track(range(checks), checks, "final passes", problem.progress):
+        next(walk)
+    if sweep.dead.all():
+        raise ValueError(
+            f"step={float(schedule.eta[0]):.3g} is too large: numbers overflow; give a smaller "
+            "one, or step='auto'"
+        )
+    return sweep.state()
