@@ -183,7 +183,7 @@ def draws(*lengths, n=40, seed=1):
 
 
 def assert_follows(sweep, loops, rtol=1e-9):
-    """All candidates are where the loops are: by their solutions, and on all points."""
+    """All candidates are alive and where the loops are, after as many steps."""
     state = sweep.state()
     for c, loop in enumerate(loops):
         expected = loop.average if sweep.averaged else loop.last

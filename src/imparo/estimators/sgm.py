@@ -44,7 +44,7 @@ class SGMRegressor(Regressor, SGMMachine):
         "square", "absolute", "epsilon_insensitive" or an object of :mod:`imparo.losses`.
     step : float, array-like, "auto" or name of a rule, default "auto"
         η. "auto" is 30 values, down five decades from 2/(κ²L) for a smooth loss, with κ² ≥
-        K(x, x) and L the Lipschitz constant of ℓ', and from 8/κ² in the units of y over slopes
+        K(x, x) and L the Lipschitz constant of ℓ', and from 32/κ² in the units of y over slopes
         for others. Or one of the eight rules of the corollaries, such as "smooth-constant",
         "nonsmooth-constant", "smooth-one-pass-decaying"
         (:func:`~imparo.theory.step_rule` lists them), with η₁ = 2/(κ²L), or 1.

@@ -16,8 +16,8 @@ from imparo.steps import STEP_RULES, LossConstants, StepRule, loss_constants, st
 _GUESSES, _DECADES = 30, 5
 # The first step of the thesis where the decay is chosen, for a kernel and slopes up to 1.
 _FIRST = 0.25
-# Averages of iterates of losses that are not smooth like steps of this size and below.
-_LARGEST = 8.0
+# Averages of iterates of losses that are not smooth bear steps up to this size.
+_LARGEST = 32.0
 
 
 @dataclass(frozen=True, eq=False)

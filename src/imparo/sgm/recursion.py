@@ -79,12 +79,14 @@ def _fixed_point(
         whole = len(columns) == F.shape[1]
         some = slice(None) if whole else columns
         old = C[:, some]
-        f = product(lower, old)
+        # Rows that are not final may overflow, and ∞ times the zeros of L is not 0.
+        f = product(lower, np.where(np.isfinite(old), old, 0))
         f += before[:, some]
         new = -step[:, some] * slope(Y[:, some], f)
-        moved = np.abs(new - old).max(axis=0) > tolerance * np.abs(new).max(axis=0)
+        # Row by row: a large one takes no digits from the others.
+        rests = (np.abs(new - old) <= tolerance * np.abs(new)) | (new == old)
         F[:, some], C[:, some] = f, new
-        columns = columns[moved]
+        columns = columns[~rests.all(axis=0)]
         if not len(columns):
             break
     return C

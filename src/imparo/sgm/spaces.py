@@ -188,7 +188,12 @@ class GrowingExpansion(StoredExpansion):
         self._order = np.empty(len(A), np.intp)
         self._points = None if sparse.issparse(X) else np.empty_like(X)
         self._n_met = 0
-        self._meet(np.flatnonzero(A.any(axis=1)))
+        self._meet(self._used())
+
+    def _used(self) -> Array:
+        """Return the points with a coefficient, be it that of the average alone."""
+        used = self.A.any(axis=1)
+        return np.flatnonzero(used if self.B is None else used | self.B.any(axis=1))
 
     def _meet(self, rows: Array) -> None:
         new = np.unique(rows[~self._met[rows]])
@@ -223,8 +228,5 @@ class GrowingExpansion(StoredExpansion):
     def keep(self, columns: Array) -> None:
         """Forget all columns but these, and points that they do not use."""
         super().keep(columns)
-        used = self.A.any(axis=1)
-        if self.B is not None:
-            used |= self.B.any(axis=1)
         self._met[:], self._n_met = False, 0
-        self._meet(np.flatnonzero(used))
+        self._meet(self._used())

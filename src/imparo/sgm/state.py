@@ -94,16 +94,15 @@ class State:
         State
         """
         C, T = len(schedule), self.n_outputs
-        W, V, a = self.W[:, :T], self.V, self.a[:1]
-        if not averaged:
-            V = None
-        elif V is None:
-            V, a = np.zeros_like(W), np.zeros(1)
+        W, V, a, sums = self.W[:, :T], self.V, self.a[:1], self.sums
+        if self.V is None or not averaged:
+            V, a = np.zeros_like(W) if averaged else None, np.zeros(1)
+            sums = None if sums is None else np.zeros_like(sums)
         return State(
             W=np.tile(W, (1, C)),
             V=None if V is None else np.tile(V[:, :T], (1, C)),
             intercept=None if self.intercept is None else np.tile(self.intercept[:T], C),
-            sums=None if self.sums is None else np.tile(self.sums[:T], C),
+            sums=None if sums is None else np.tile(sums[:T], C),
             a=np.tile(a, C),
             steps=self.steps,
             schedule=schedule,

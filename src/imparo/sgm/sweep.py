@@ -82,11 +82,12 @@ class Sweep:
             Of the outputs and weights.
         """
         start = 0
-        while start < len(positions):
-            size = self._block(len(positions) - start)
-            part = slice(start, start + size)
-            self._take(rows[part], positions[part])
-            start += size
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
+            while start < len(positions):
+                size = self._block(len(positions) - start)
+                part = slice(start, start + size)
+                self._take(rows[part], positions[part])
+                start += size
 
     def _block(self, available: int) -> int:
         """Return how many rows to take together: those of whole steps, or parts of one."""
@@ -108,23 +109,22 @@ class Sweep:
         Y = np.tile(self.Y[positions], (1, len(self.schedule)))
         self._done += len(positions)
         ended = self._done % self.batch == 0 or self._done >= self._length
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            F = self.space.predict(rows)
+        F = self.space.predict(rows)
+        if self.intercept is not None:
+            F += self.intercept.astype(dtype)
+        if group[-1] > 0:
+            gram = self.space.gram(rows).astype(dtype, copy=False)
             if self.intercept is not None:
-                F += self.intercept.astype(dtype)
-            if group[-1] > 0:
-                gram = self.space.gram(rows).astype(dtype, copy=False)
-                if self.intercept is not None:
-                    gram += 1
-                C = take_steps(F, gram, group, step, Y, self._slope)
-            else:
-                C = -step * self._slope(Y, F)
-            if self.counts_progress:
-                self._count(F, positions, self.steps + 1 + group)
-            D = None
-            if self.averaged:
-                D = np.repeat(sums[group], T, axis=1).astype(dtype) * C
-            self._bury(C, D)
+                gram += 1
+            C = take_steps(F, gram, group, step, Y, self._slope)
+        else:
+            C = -step * self._slope(Y, F)
+        if self.counts_progress:
+            self._count(F, positions, self.steps + 1 + group)
+        D = None
+        if self.averaged:
+            D = np.repeat(sums[group], T, axis=1).astype(dtype) * C
+        self._bury(F, C, D)
         self.space.add(rows, C, D, later=not ended)
         self._move_intercept(C, D, later=not ended)
         if ended:
@@ -145,9 +145,10 @@ class Sweep:
         ).mean(axis=2)
         self.progressive = self.progressive + (times * self.weight[positions]) @ values
 
-    def _bury(self, C: Array, D: Array | None) -> None:
+    def _bury(self, F: Array, C: Array, D: Array | None) -> None:
         """Let candidates whose numbers overflow rest, and go on with the others."""
-        lost = ~np.isfinite(C).all(axis=0)
+        # Losses with bounded slopes have finite ones at predictions that are not.
+        lost = ~(np.isfinite(F) & np.isfinite(C)).all(axis=0)
         if D is not None:
             lost |= ~np.isfinite(D).all(axis=0)
         if lost.any():
