@@ -2,7 +2,18 @@
 
 import sys
 
-from benchmarks import advise, auto, exact, factors, features, large, memory, nystrom, tables
+from benchmarks import (
+    advise,
+    auto,
+    exact,
+    factors,
+    features,
+    large,
+    memory,
+    nystrom,
+    sgm,
+    tables,
+)
 
 BENCHMARKS = {
     "exact": exact.main,
@@ -11,6 +22,7 @@ BENCHMARKS = {
     "auto": auto.main,
     "tables": tables.main,
     "features": features.main,
+    "sgm": sgm.main,
     "advise": advise.main,
     "factors": factors.main,
     "memory": memory.main,

@@ -22,15 +22,18 @@ from imparo.losses import (
     Exponential,
     Hinge,
     Logistic,
+    Loss,
     Square,
 )
 from imparo.sgm import (
     FeatureSpace,
     GrowingExpansion,
     Schedule,
+    Slope,
     State,
     StoredExpansion,
     Sweep,
+    slopes,
     take_steps,
 )
 
@@ -45,6 +48,17 @@ often = settings(max_examples=30, deadline=None)
 per_loss = pytest.mark.parametrize("loss", CONVEX, ids=repr)
 per_space = pytest.mark.parametrize("kind", SPACES)
 per_dtype = pytest.mark.parametrize("dtype", DTYPES)
+
+
+@pytest.fixture(autouse=True, scope="module", params=["compiled", "products"])
+def route(request):
+    """Recursions by the compiled loop, or without numba by products."""
+    if request.param == "compiled" and slopes.compiled() is None:
+        pytest.skip("numba is not installed")
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "products":
+            patch.setattr(slopes, "compiled", lambda: None)
+        yield
 
 
 def assert_close(found, expected, rtol=1e-9):
@@ -239,7 +253,7 @@ def test_steps_of_a_block_are_those_of_a_loop_over_its_rows(loss, dtype, rows):
     for group in groups_of(rows):
         F, gram, step, Y = block_of(loss, rows, dtype, seed=rows, largest=largest)
         expected, met = row_by_row(F, gram, group, step, Y, loss.derivative)
-        C = take_steps(F, gram, group, step, Y, loss.derivative)
+        C = take_steps(F, gram, group, step, Y, Slope(loss))
         assert C.dtype == F.dtype == dtype
         for column in range(F.shape[1]):
             assert_close(C[:, column], expected[:, column], rtol)
@@ -255,8 +269,8 @@ def test_predictions_are_those_that_each_row_met(loss, largest):
     for group in groups_of(100):
         before, gram, step, Y = block_of(loss, 100, np.float64, largest=largest)
         F = before.copy()
-        C = take_steps(F, gram, group, step, Y, loss.derivative)
-        assert_array_equal(C, -step * loss.derivative(Y, F))
+        C = take_steps(F, gram, group, step, Y, Slope(loss))
+        assert_allclose(C, -step * loss.derivative(Y, F), rtol=1e-13)
         for i in range(100):
             terms = gram[i, :, None] * C * (group < group[i])[:, None]
             size = np.abs(terms).sum(axis=0) + np.abs(before[i]) + 1
@@ -267,7 +281,7 @@ def test_predictions_are_those_that_each_row_met(loss, largest):
 def test_steps_of_a_block_leave_what_they_are_given(dtype):
     F, gram, step, Y = block_of(Logistic(), 40, dtype)
     copies = [M.copy() for M in (gram, step, Y)]
-    take_steps(F, gram, np.arange(40), step, Y, Logistic().derivative)
+    take_steps(F, gram, np.arange(40), step, Y, Slope(Logistic()))
     for M, copy in zip((gram, step, Y), copies, strict=True):
         assert_array_equal(M, copy)
 
@@ -280,7 +294,7 @@ def test_exponential_steps_that_are_finite_row_by_row_are_finite_in_a_block(dtyp
     y = np.ones((32, 1), dtype)
     y[[10, 20]] = -1
     F, gram, step = np.zeros((32, 1), dtype), np.ones((32, 32), dtype), np.full_like(y, eta)
-    slope, group = Exponential().derivative, np.arange(32)
+    slope, group = Slope(Exponential()), np.arange(32)
     expected, met = row_by_row(F, gram, group, step, y, slope)
     assert np.abs(expected).max() < 10
     C = take_steps(F, gram, group, step, y, slope)
@@ -296,7 +310,7 @@ def test_a_huge_output_takes_no_digits_from_rows_orthogonal_to_it(dtype):
     features[0] = [1, 0, 0, 0]
     gram = (features @ features.T).astype(dtype)
     Y = rng.normal(size=(32, 1)).astype(dtype)
-    F, step, slope = np.zeros_like(Y), np.full_like(Y, 0.5), Square().derivative
+    F, step, slope = np.zeros_like(Y), np.full_like(Y, 0.5), Slope(Square())
     expected = row_by_row(F, gram, np.arange(32), step, Y, slope)[0]
     Y[0] = 0.1 / np.finfo(dtype).eps
     C = take_steps(F, gram, np.arange(32), step, Y, slope)
@@ -801,3 +815,25 @@ def test_an_expansion_is_a_sweep_over_features_of_its_kernel(
         found.append(sweep.predict(data.rows(np.arange(n))))
         assert not sweep.dead.any()
     assert_close(*found, rtol=1e-8)
+
+
+class Huber(Loss):
+    """A loss of one's own, which has no compiled loop."""
+
+    def _value(self, y, a):
+        away = np.abs(a - y)
+        return np.where(away < 1, away**2 / 2, away - 0.5)
+
+    def _derivative(self, y, a):
+        return np.clip(a - y, -1, 1)
+
+
+def test_a_loss_of_ones_own_takes_the_steps_of_a_loop():
+    rng = np.random.default_rng(0)
+    F, Y = rng.normal(size=(2, 50, 3))
+    Phi = rng.normal(size=(50, 8))
+    step, group = np.full((50, 3), 0.1), np.arange(50)
+    assert Slope(Huber()).loop() is None
+    expected, met = row_by_row(F, Phi @ Phi.T, group, step, Y, Huber().derivative)
+    assert_close(take_steps(F, Phi @ Phi.T, group, step, Y, Slope(Huber())), expected)
+    assert_close(F, met)

@@ -7,6 +7,7 @@ a space of features or of kernel expansions (:mod:`~imparo.sgm.spaces`).
 
 from imparo.sgm.recursion import take_steps
 from imparo.sgm.schedule import Schedule
+from imparo.sgm.slopes import Slope
 from imparo.sgm.spaces import FeatureSpace, GrowingExpansion, Space, StoredExpansion
 from imparo.sgm.state import State
 from imparo.sgm.sweep import Sweep
@@ -15,6 +16,7 @@ __all__ = [
     "FeatureSpace",
     "GrowingExpansion",
     "Schedule",
+    "Slope",
     "Space",
     "State",
     "StoredExpansion",

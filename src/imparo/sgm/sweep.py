@@ -7,6 +7,7 @@ import numpy as np
 from imparo.engine import Array
 from imparo.losses import Loss
 from imparo.sgm.recursion import take_steps
+from imparo.sgm.slopes import Slope
 from imparo.sgm.spaces import Space
 from imparo.sgm.state import State, columns_of
 
@@ -52,6 +53,7 @@ class Sweep:
     ) -> None:
         self.space, self.schedule, self.loss = space, state.schedule, loss
         self.Y, self.weight, self.batch, self.unit = Y, weight, batch, unit
+        self.slope = Slope(loss, unit)
         self.averaged = state.V is not None
         self.steps, self.a = state.steps, state.a
         self.intercept, self._sums = state.intercept, state.sums
@@ -116,9 +118,9 @@ class Sweep:
             gram = self.space.gram(rows).astype(dtype, copy=False)
             if self.intercept is not None:
                 gram += 1
-            C = take_steps(F, gram, group, step, Y, self._slope)
+            C = take_steps(F, gram, group, step, Y, self.slope)
         else:
-            C = -step * self._slope(Y, F)
+            C = -step * self.slope(Y, F)
         if self.counts_progress:
             self._count(F, positions, self.steps + 1 + group)
         D = None
@@ -131,12 +133,6 @@ class Sweep:
             self.space.commit()
             self.steps += len(sizes)
             self.a = sums[-1]
-
-    def _slope(self, Y: Array, F: Array) -> Array:
-        if self.unit == 1:
-            return self.loss._derivative(Y, F)
-        unit = F.dtype.type(self.unit)
-        return self.loss._derivative(unit * Y, unit * F) / unit
 
     def _count(self, F: Array, positions: Array, times: Array) -> None:
         values = self.loss.value(
