@@ -28,9 +28,13 @@ BENCHMARKS = {
     "memory": memory.main,
 }
 
+# Figures of the documentation, drawn when they are named.
+FIGURES = {"sgm-figure": sgm.regularization}
+
 if __name__ == "__main__":
-    unknown = set(sys.argv[1:]) - set(BENCHMARKS)
+    known = BENCHMARKS | FIGURES
+    unknown = set(sys.argv[1:]) - set(known)
     if unknown:
-        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+        sys.exit(f"no benchmark {', '.join(unknown)}; there are {', '.join(known)}")
     for name in sys.argv[1:] or BENCHMARKS:
-        BENCHMARKS[name]()
+        known[name]()

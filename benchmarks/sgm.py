@@ -15,7 +15,14 @@ from sklearn.svm import SVC
 
 from benchmarks.common import machine, measure_and_ask, show
 from imparo import SGMClassifier
+from imparo.data.sources import ArraySource
+from imparo.estimators.sgm_rows import PointRows
+from imparo.estimators.sgm_steps import steps_of
+from imparo.estimators.sgm_training import Problem, Walk
+from imparo.kernels import Gaussian
 from imparo.losses import Hinge
+from imparo.paths import pyplot
+from imparo.scores import Misclassification
 from imparo.sgm import Slope
 from imparo.sgm.recursion import fixed_point
 
@@ -241,7 +248,60 @@ def _seconds(way: Callable[[], Any], repeats: int = 50) -> float:
     return (time.perf_counter() - start) / repeats
 
 
+def regularization() -> None:
+    """Draw figures 6.1 and 6.2 of the thesis: adult, n = 1000, to ``docs/sgm.png``."""
+    X, y, X_test, y_test = adult("float32")
+    panels: list[tuple[str, dict[str, Any]]] = [
+        ("passes, η = 1/√n", {"step": "nonsmooth-constant", "epochs": np.arange(1, 101)}),
+        ("passes, η = ¼, θ = ½", {"step": 0.25, "decay": 0.5, "epochs": np.arange(1, 101)}),
+        ("step η, one pass", {"step": np.geomspace(1e-3, 1, 30)}),
+        ("decay θ, one pass, η = ¼", {"step": 0.25, "decay": np.linspace(0, 1, 30)}),
+    ]
+    plt = pyplot()
+    figure, axes = plt.subplots(1, 4, figsize=(13, 3.2), layout="constrained", sharey=True)
+    for ax, (title, settings) in zip(axes, panels, strict=True):
+        for average, style in ((False, "-"), (True, "--")):
+            losses = []
+            for seed in range(10):
+                rows = np.random.RandomState(seed).permutation(len(y))[:1000]
+                X_all, y_all = np.concatenate([X[rows], X_test]), np.append(y[rows], y_test)
+                walk = _losses(X_all, y_all, seed, average, settings)
+                losses.append(walk)
+            mean = np.mean(losses, axis=0)
+            grid = settings.get("epochs", settings["step"])
+            grid = settings["decay"] if np.ndim(settings.get("decay")) else grid
+            label = "average" if average else "last"
+            ax.plot(grid, mean, style, label=f"{label}: least at {grid[mean.argmin()]:.3g}")
+        ax.set(title=title, ylim=(0.36, 0.6))
+        if title.startswith("step"):
+            ax.set_xscale("log")
+        ax.legend(frameon=False, fontsize="small")
+    axes[0].set_ylabel("hinge loss on test rows")
+    figure.savefig(Path(__file__).parents[1] / "docs" / "sgm.png", dpi=110)
+
+
+def _losses(
+    X: np.ndarray, y: np.ndarray, seed: int, average: bool, settings: dict[str, Any]
+) -> np.ndarray:
+    """Return test losses along a path: test rows are those held out."""
+    split = [(np.arange(1000), np.arange(1000, len(y)))]
+    codes = np.where(y > 0, 1.0, -1.0)[:, None].astype(X.dtype)
+    loss = Hinge()
+    steps = steps_of(
+        settings["step"], settings.get("decay", 0.0), 1.0, loss, 1.0, codes[:1000], 1.0
+    )
+    problem = Problem(
+        codes, np.ones(len(y)), np.arange(1000), loss, 1.0, steps, "shuffled", 1, average,
+        False, 1, None, False,
+    )  # fmt: skip
+    rows = PointRows(ArraySource(X, X.dtype), Gaussian(SIGMA), None, 2**33, 1)
+    walk = Walk(problem, rows, split, Misclassification(), None, seed)
+    walk.run(np.asarray(settings.get("epochs", [1])))
+    return walk.losses.ravel()
+
+
 def main() -> None:
+    """Show all tables."""
     inner_loops()
     against_machines()
     against_thesis()

@@ -358,11 +358,10 @@ def test_predictions_are_those_of_the_solutions(kind, averaged):
 
 
 @pytest.mark.parametrize("kind", ["stored", "growing"])
-@pytest.mark.parametrize("batch", [1, 7, 512, 513])
+@pytest.mark.parametrize("batch", [1, 7, 64, 65, 512, 513])
 def test_blocks_of_expansions_are_as_long_as_they_say(kind, batch):
     data, passes = problem(kind, Hinge(), T=1), draws(1100)
-    block = StoredExpansion.block
-    assert block == GrowingExpansion.block == 512
+    block = {"stored": StoredExpansion, "growing": GrowingExpansion}[kind].block
     for averaged in (False, True):
         sweep = data.run(data.sweep(data.zero(averaged=averaged), batch, block=block), passes)
         assert_follows(sweep, loops_of(data, passes, batch))

@@ -1,6 +1,7 @@
 """The whole regularization path and the point chosen on it."""
 
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ _LABELS = {
     "decay": "decay θ",
     "epochs": "passes",
 }
+
+# Lines with a label each; of more, only the best one has it.
+_MOST_LABELS = 6
 
 
 @persistent
@@ -130,7 +134,7 @@ class Path:
         -------
         dict
         """
-        return {
+        found = {
             "metric": self.metric,
             "method": self.method,
             "axes": {name: grid.tolist() for name, grid in self.axes.items()},
@@ -138,9 +142,12 @@ class Path:
             "train_errors": _finite(self.train_errors.tolist()),
             "best": self.best,
         }
+        return (
+            found if self.losses is None else found | {"losses": _finite(self.losses.tolist())}
+        )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw error against the level of regularization, one line for each width.
+        """Draw error against the level of regularization, one line for each width or step.
 
         A path over penalties and numbers of centers is drawn as a map of both, at the best
         width.
@@ -187,6 +194,21 @@ class Path:
         ax.legend(frameon=True, fontsize="small", loc="upper right")
         return ax
 
+    def _line(self, place: int) -> int:
+        """Return which line is the best one, where the axis at ``place`` is drawn along."""
+        others = [n for i, n in enumerate(self.errors.shape) if i != place]
+        index = [k for i, k in enumerate(self.best_index) if i != place]
+        return int(np.ravel_multi_index(index, others)) if others else 0
+
+    def _labels(self, place: int) -> list[str]:
+        others = [axis for i, axis in enumerate(self.axes.items()) if i != place]
+        if not others:
+            return [self.method]
+        return [
+            ", ".join(_text(name, v) for (name, _), v in zip(others, values, strict=True))
+            for values in product(*(grid for _, grid in others))
+        ]
+
     def _plot_lines(self, plt: Any, ax: Any, name: str) -> Any:
         grid = self.axes[name]
         zero_at = None
@@ -194,19 +216,29 @@ class Path:
             # A logarithmic axis has no 0: it is drawn a decade below the rest.
             zero_at = grid[-2] / 10 if len(grid) > 1 else 1.0
             grid = np.append(grid[:-1], zero_at)
-        errors = self.errors.reshape(-1, len(grid))
-        train = self.train_errors.reshape(-1, len(grid))
-        column = self.best_index[list(self.axes).index(name)]
-        row = self.best_index[0] if len(errors) > 1 else 0
+        place = list(self.axes).index(name)
+        errors, train = (
+            np.moveaxis(table, place, -1).reshape(-1, len(grid))
+            for table in (self.errors, self.train_errors)
+        )
+        column, row = self.best_index[place], self._line(place)
+        labels = self._labels(place)
         for i, color in enumerate(plt.cm.viridis(np.linspace(0.05, 0.85, len(errors)))):
-            label = self.method if self.sigmas is None else f"σ = {self.sigmas[i]:.3g}"
-            ax.plot(grid, errors[i], color=color, lw=2.2 if i == row else 1.1, label=label)
+            shown = len(labels) <= _MOST_LABELS or i == row
+            ax.plot(
+                grid, errors[i], color=color, lw=2.2 if i == row else 1.1,
+                label=labels[i] if shown else None, marker="." if len(grid) < 6 else None,
+            )  # fmt: skip
         if np.isfinite(train[row]).any():
             ax.plot(grid, train[row], color="0.55", ls="--", lw=1.2, label="training error")
         best = errors[row, column]
         ax.plot(grid[column], best, "o", color="crimson", ms=8, label="chosen", zorder=5)
         ax.set(xlabel=_LABELS.get(name, name), ylabel=self.metric)
-        if name == "penalty":
+        if name == "step":
+            ax.set_xscale("log")
+        elif name == "decay":
+            ax.invert_xaxis()  # larger steps to the right
+        elif name == "penalty":
             ax.set_xscale("log")
             ax.invert_xaxis()  # complexity grows to the right on every path
             if zero_at is not None:
@@ -214,15 +246,22 @@ class Path:
                 ax.annotate("λ = 0", (zero_at, 0.02), xycoords=("data", "axes fraction"))
         elif len(grid) > 20:
             ax.set_xscale("log")
-        shown = np.concatenate([errors.ravel(), train[row]])
-        shown = shown[np.isfinite(shown) & (shown > 0)]
-        if self.metric.startswith("root") and len(shown):
+        values = np.concatenate([errors.ravel(), train[row]])
+        values = values[np.isfinite(values) & (values > 0)]
+        if self.metric.startswith(("root", "mean of")) and len(values):
             ax.set_yscale("log")
-            ax.set_ylim(max(shown.min(), best * 0.4) * 0.95, min(shown.max(), best * 8) * 1.05)
+            ax.set_ylim(
+                max(values.min(), best * 0.4) * 0.95, min(values.max(), best * 8) * 1.05
+            )
             for axis_formatter in (ax.yaxis.set_major_formatter, ax.yaxis.set_minor_formatter):
                 axis_formatter(lambda value, _: f"{value:g}")
         ax.legend(frameon=False, fontsize="small")
         return ax
+
+
+def _text(name: str, value: float) -> str:
+    symbol = _LABELS.get(name, name).split()[-1]
+    return f"{symbol} = {value:.3g}"
 
 
 def _finite(values: Any) -> Any:

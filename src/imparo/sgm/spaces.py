@@ -14,6 +14,8 @@ from scipy import sparse
 from imparo.engine import Array, default_engine
 from imparo.kernels import Kernel
 
+# Columns of a kernel matrix that are picked one by one where they are fewer than this share.
+_FEW = 0.5
 # Columns of a kernel matrix that are evaluated together.
 _CHUNK = 4096
 
@@ -127,15 +129,27 @@ class StoredExpansion:
         As ``V`` of :class:`FeatureSpace`.
     """
 
-    block = 512
+    # Entries for the inner products of a block are picked one by one: a small one needs few.
+    block = 64
 
     def __init__(self, K: Array, A: Array, B: Array | None) -> None:
         self.K, self.A, self.B = K, A.copy(), None if B is None else B.copy()
         self._later: list[tuple[Array, Array, Array | None]] = []
 
     def predict(self, rows: Any, a: Array | None = None) -> Array:
-        """Return K(x, X)A. Cost 2bnK."""
-        return default_engine().product(self.K[rows], _mean(self.A, self.B, a))
+        """Return K(x, X)A. Cost 2bsK for s points with a coefficient, n where most have one."""
+        used, weights = self._used(), _mean(self.A, self.B, a)
+        if len(used) < _FEW * len(weights):
+            return default_engine().product(self.K[rows[:, None], used], weights[used])
+        first, last = (rows[0], rows[-1]) if len(rows) else (0, -1)
+        in_a_row = last - first + 1 == len(rows) and (np.diff(rows) == 1).all()
+        values = self.K[first : last + 1] if in_a_row else self.K[rows]
+        return default_engine().product(values, weights)
+
+    def _used(self) -> Array:
+        """Return the points with a coefficient, be it that of the average alone."""
+        used = self.A.any(axis=1)
+        return np.flatnonzero(used if self.B is None else used | self.B.any(axis=1))
 
     def gram(self, rows: Any) -> Array:
         """Return entries of the matrix."""
@@ -181,6 +195,9 @@ class GrowingExpansion(StoredExpansion):
     A, B : as for :class:`StoredExpansion`
     """
 
+    # Kernel values of few rows would take as long as those of many.
+    block = 512
+
     def __init__(self, kernel: Kernel, X: Any, A: Array, B: Array | None) -> None:
         super().__init__(np.empty((0, 0), A.dtype), A, B)
         self.kernel, self.X = kernel, X
@@ -189,11 +206,6 @@ class GrowingExpansion(StoredExpansion):
         self._points = None if sparse.issparse(X) else np.empty_like(X)
         self._n_met = 0
         self._meet(self._used())
-
-    def _used(self) -> Array:
-        """Return the points with a coefficient, be it that of the average alone."""
-        used = self.A.any(axis=1)
-        return np.flatnonzero(used if self.B is None else used | self.B.any(axis=1))
 
     def _meet(self, rows: Array) -> None:
         new = np.unique(rows[~self._met[rows]])
