@@ -226,8 +226,8 @@ def test_full_batches_are_landweber_iteration(rows, features, epochs):
     assert model.features_ == features
     assert model.n_steps_ == epochs
     assert_close(model.predict(Z), landweber.predict(Z))
-    values, vectors = np.linalg.eigh(gaussian(X, X))
-    g = Landweber(2 * 0.7 / 42).g(values, [epochs])[:, 0]
+    sizes, vectors = np.linalg.eigh(gaussian(X, X))
+    g = Landweber(2 * 0.7 / 42).g(sizes, [epochs])[:, 0]
     assert_close(model.predict(Z), gaussian(Z, X) @ vectors @ (g * (vectors.T @ y)))
 
 
@@ -254,14 +254,10 @@ def test_full_batches_on_columns_are_landweber_iteration(rows, epochs):
 @last_or_average
 def test_a_stream_follows_the_definition(rows, space, loss, average):
     X, y, Z = rows
-    y = outputs(loss, y)
-    eta = STEPS[space]
+    y, eta = outputs(loss, y), STEPS[space]
     settings = {"step": eta, "decay": 0.3, "average": average, "random_state": 0}
-    model = make(loss, **settings, **SPACES[space])
-    stream(model, X[:5], y[:5], range(1, 5))  # row by row
-    stream(model, X[5:], y[5:], [20, 23])
-    whole = stream(make(loss, **settings, **SPACES[space]), X[:5], y[:5], range(1, 5))
-    whole = stream(whole, X[5:], y[5:], range(1, 37))
+    model = stream(make(loss, **settings, **SPACES[space]), X, y, range(1, 42))
+    whole = stream(make(loss, **settings, **SPACES[space]), X, y, [20, 23])
     expected = loop(inner(model, X, X), y, loss, in_steps(np.arange(42)), eta, decay=0.3)
     expected = inner(model, Z, X) @ expected.solution(average)
     assert model.features_ == space
@@ -429,8 +425,8 @@ def test_a_stream_goes_by_the_losses_before_its_steps(rows, loss, largest, avera
     X, y, Z = rows
     y = outputs(loss, y)
     model = make(loss, sigma=SIGMA, features="exact", average=average)
-    stops, etas = [7, 20, 42], largest * GUESSES
-    for start, stop in zip([0, *stops], stops, strict=False):
+    etas = largest * GUESSES
+    for start, stop in [(0, 7), (7, 20), (20, 42)]:
         learn(model, X[start:stop], y[start:stop])
         found = [loop(gaussian(X, X), y, loss, in_steps(np.arange(stop)), eta) for eta in etas]
         best = int(np.argmin([one.progress for one in found]))

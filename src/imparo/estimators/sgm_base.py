@@ -256,7 +256,9 @@ class SGMMachine(SGMParameters):
     def _trained(self, kind: str, found: Ready, state: State) -> Trained:
         if kind == EXACT:
             assert isinstance(found.rows, PointRows)
-            self._points, state = found.rows.used(state)
+            # A warm start may have been given the same rows again.
+            merge = found.rows.n_before > 0
+            self._points, state = found.rows.used(state, merge=merge)
         return self._model(kind, state, 0)
 
     def _model(self, kind: str, state: State, best: int) -> Trained:

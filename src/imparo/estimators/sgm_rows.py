@@ -159,13 +159,17 @@ class PointRows:
         for part in row_blocks(len(rows), _CHUNK):
             yield self.n_before + rows[part], rows[part]
 
-    def used(self, state: State) -> tuple[Any, State]:
-        """Return the points that have a coefficient, and their state."""
+    def used(self, state: State, *, merge: bool = False) -> tuple[Any, State]:
+        """Return the points that have a coefficient and their state; equal ones merged."""
         rows = state.W.any(axis=1)
         if state.V is not None:
             rows |= state.V.any(axis=1)
         places = np.flatnonzero(rows)
-        return self.X[places], state.rows(places)
+        X, state = self.X[places], state.rows(places)
+        if not merge or sparse.issparse(X):
+            return X, state
+        _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        return (X, state) if len(first) == len(X) else (X[first], state.merged(place.ravel()))
 
     def space(self, state: State) -> Space:
         """Return the space of the coefficients of a state."""

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import numpy as np
+
 from imparo.engine import Array
 from imparo.losses import (
     Absolute,
@@ -67,8 +69,13 @@ class Slope:
         number, run = _NUMBERS.get(type(self.loss)), compiled()
         if run is None or number is None:
             return None
-        epsilon = float(getattr(self.loss, "epsilon", 0.0))
-        return lambda F, L, step, Y: run(F, L, step, Y, number, epsilon, self.unit)
+        epsilon, unit = float(getattr(self.loss, "epsilon", 0.0)), float(self.unit)
+
+        def loop(F: Array, L: Array, step: Array, Y: Array) -> Array:
+            # Every other order of L in memory would be compiled anew.
+            return run(F, np.ascontiguousarray(L), step, Y, number, epsilon, unit)
+
+        return loop
 
 
 @cache

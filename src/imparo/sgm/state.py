@@ -154,6 +154,16 @@ class State:
             self, W=self.W[positions], V=None if self.V is None else self.V[positions]
         )
 
+    def merged(self, places: Array) -> "State":
+        """Return the state with the weights of points at the same place added up."""
+
+        def added(M: Array) -> Array:
+            total = np.zeros((int(places.max()) + 1, M.shape[1]), M.dtype)
+            np.add.at(total, places, M)
+            return total
+
+        return replace(self, W=added(self.W), V=None if self.V is None else added(self.V))
+
     def padded(self, n: int) -> "State":
         """Return the state with n more points, of weight 0, after those that there are."""
         more = np.zeros((n, self.W.shape[1]), self.W.dtype)
