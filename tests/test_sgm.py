@@ -751,6 +751,14 @@ def test_thirty_decays_are_tried(rows):
     assert_allclose(given.path_.errors, model.path_.errors)
 
 
+def test_the_step_of_decays_that_are_tried_has_the_units_of_the_outputs(rows):
+    X, y, _ = rows
+    for scale in (1e-3, 1e3):
+        model = SGMRegressor(sigma=SIGMA, loss="absolute", decay="auto", random_state=0)
+        expected = scale * np.sqrt(np.mean(y**2)) / 4
+        assert model.fit(X, scale * y).step_ == pytest.approx(expected)
+
+
 # The search
 
 
@@ -1326,6 +1334,21 @@ def test_a_warm_start_may_search(rows, split):
         c[fitted] += eta * 2 * (y[fitted] - K[fitted] @ first) / len(fitted)
         assert error == pytest.approx(rmse(y[held], K[held] @ c))
     assert len(before) == 42
+
+
+@per_space
+def test_the_average_of_a_warm_start_has_the_weights_of_all_steps(rows, space):
+    X, y, Z = rows
+    settings = {"batch_size": 42, "intercept": True, "random_state": 0} | SPACES[space]
+    model = SGMRegressor(**settings, step=0.3, epochs=2).fit(X, y)
+    model.set_params(warm_start=True, step=0.05, epochs=3).fit(X, y)
+    K, mean = inner(model, X, X), y.mean()
+    C, weighted = np.zeros(42), np.zeros(42)
+    for eta in (0.3, 0.3, 0.05, 0.05, 0.05):
+        weighted += eta * C
+        C = C - eta * 2 * (K @ C - y + mean) / 42
+    assert_close(model.predict(Z), mean + inner(model, Z, X) @ weighted / 0.75)
+    assert model.step_ == 0.05
 
 
 def test_an_average_that_was_not_kept_begins_with_the_next_step(rows):

@@ -12,6 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from imparo import SGMClassifier, SGMRegressor
 from imparo.errors import MemoryBudgetError
 from imparo.kernels import Gaussian, pairwise
+from imparo.losses import EpsilonInsensitive
 
 LOSSES = ["square", "absolute", "epsilon_insensitive"]
 SPACES = {
@@ -593,6 +594,26 @@ def test_a_stream_of_any_size(wave, loss, scale):
     assert wrong.mean() < np.abs(y).mean()
 
 
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_steps_of_a_stream_have_the_unit_of_its_outputs(wave, scale):
+    X, y = wave
+    settings = {"loss": "absolute", "sigma": 1.0, "random_state": 0}
+    plain = SGMRegressor(**settings).partial_fit(X, y)
+    scaled = SGMRegressor(**settings).partial_fit(X, scale * y)
+    assert_allclose(scaled.step_ / scale, plain.step_)
+    assert_allclose(scaled.predict(X) / scale, plain.predict(X), rtol=1e-7)
+
+
+@pytest.mark.parametrize("loss", ["square", "absolute"])
+@pytest.mark.parametrize("scale", [1e-25, 1e25])
+def test_a_float32_stream_of_any_size(wave, loss, scale):
+    X, y = wave
+    settings = {"loss": loss, "sigma": 1.0, "dtype": "float32", "random_state": 0}
+    plain = SGMRegressor(**settings).partial_fit(X, y)
+    scaled = SGMRegressor(**settings).partial_fit(X, scale * y)
+    assert_allclose(scaled.predict(X) / scale, plain.predict(X), atol=1e-3)
+
+
 @pytest.mark.parametrize("scale", [1e-100, 1e-10, 1e10, 1e100])
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_rows_of_any_size(wave, kernel, scale):
@@ -634,7 +655,7 @@ def test_float32_outputs_of_any_size(wave, loss, scale):
     assert_allclose(scaled.predict(X) / scale, plain.predict(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("scale", [1e-10, 1e10])
+@pytest.mark.parametrize("scale", [1e-12, 1e12])
 @pytest.mark.parametrize("kernel", ["gaussian", "linear"])
 def test_float32_rows_of_any_size(wave, kernel, scale):
     X, y = wave
@@ -948,6 +969,23 @@ def test_kernels_of_ones_own(wave):
         few.set_params(random_state=0).fit(X, y)
         assert_allclose(few.predict(X), expected.fit(X, y).predict(X), rtol=1e-8)
     assert model.partial_fit(X, y).n_steps_ > 0
+
+
+def test_a_kernel_of_ones_own_is_not_asked_about_no_points(wave):
+    """Where nothing costs anything no row gets a coefficient."""
+    X, y = wave
+
+    def kernel(A, B):
+        assert len(A)
+        assert len(B)
+        return gaussian(A, B)
+
+    model = SGMRegressor(kernel, loss=EpsilonInsensitive(100.0), step=0.1, features="exact")
+    assert_array_equal(model.fit(X, y).predict(X), np.zeros(60))
+    assert len(model.X_fit_) == 0
+    model.set_params(loss="square").partial_fit(X, y)
+    assert np.abs(model.predict(X)).max() > 0
+    assert len(model.X_fit_) == 60
 
 
 def test_a_stream_with_a_kernel_of_ones_own_has_centers(wave):

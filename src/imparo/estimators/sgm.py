@@ -3,7 +3,7 @@
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.class_weight import compute_class_weight, compute_sample_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -385,18 +385,30 @@ n_features_in_, feature_names_in_
         """
         source, y, weight = self._stream_rows(X, y, sample_weight, False)
         known = getattr(self, "classes_", None)
-        Y, found, multilabel = codes_of(y, classes, known, source.dtype)
+        labels = getattr(self, "_multilabel", None)
+        Y, found, multilabel = codes_of(y, classes, known, labels, source.dtype)
         if isinstance(self.class_weight, str):
             raise ValueError(
                 f"class_weight={self.class_weight!r} needs all rows and partial_fit sees some; "
                 "give a dict of weights"
             )
         if self.class_weight is not None:
-            weight = weight * compute_sample_weight(self.class_weight, y)
+            weight = weight * self._weight_of_classes(y, found, multilabel)
         self._check_outputs(Y)
         self._keep(self._go_on(source, Y, weight), flat=False)
         self.classes_, self._multilabel = found, multilabel
         return self
+
+    def _weight_of_classes(self, y: Array, classes: Array, multilabel: bool) -> Array:
+        """Return the weights of rows, which need not be of all classes."""
+        if multilabel:
+            weight = compute_sample_weight(self.class_weight, y)
+        else:
+            each = compute_class_weight(self.class_weight, classes=classes, y=classes)
+            weight = each[np.searchsorted(classes, np.ravel(y))]
+        if not (weight >= 0).all():
+            raise ValueError(f"class_weight={self.class_weight!r} must hold numbers from 0 on")
+        return weight
 
     @available_if(_tells_probability)
     def predict_proba(self, X: Any) -> Array:

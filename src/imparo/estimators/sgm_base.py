@@ -1,11 +1,11 @@
 """What the stochastic gradient regressor and classifier share: from parameters to a model."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.data.sources import ArraySource, Source
 from imparo.engine import Array, default_engine, parse_memory
@@ -69,6 +69,8 @@ class SGMMachine(SGMParameters):
         unit, shift = self.__dict__.pop("_units", (1.0, np.zeros(Y.shape[1])))
         before = self._before(source, Y, unit, shift)
         kind = self._checked_kind(kernel, source)
+        if before is not None:
+            kind = self.features_
         # Drawn before the splits: the same seed gives the same features with and without.
         seed, order = (int(s) for s in rng.randint(2**31 - 1, size=2))
         kept, weight = used_rows(weight, Y.dtype)
@@ -202,13 +204,17 @@ class SGMMachine(SGMParameters):
             return tables.reshape(shape)
 
         losses = joined("losses")
+        # Of models that are as good, the one that was met first is in use.
+        sigma, candidate, check = np.indices((len(sigmas), len(problem.steps), count))
+        keys = candidate.ravel(), check.ravel(), sigma.ravel(), losses.ravel()
+        ranks = np.argsort(np.lexsort(keys)).reshape(shape)
         return Path(
             errors=joined("errors"),
             axes=axes,
             metric=score.name,
             method=method,
             train_errors=np.full(shape, np.nan),
-            tie_breaker=losses,
+            tie_breaker=ranks.astype(np.float64),
             losses=losses,
         )
 
@@ -242,7 +248,11 @@ class SGMMachine(SGMParameters):
                 f"outputs and these are {source.shape[1]} and {Y.shape[1]}; give the same, or "
                 "warm_start=False"
             )
-        return state.take(np.array([self._best])).rescaled(1 / unit, -shift / unit)
+        state = state.take(np.array([self._best]))
+        if self.intercept and state.intercept is None:
+            none = np.zeros(state.n_outputs)
+            state = replace(state, intercept=none, sums=none)
+        return state.rescaled(1 / unit, -shift / unit)
 
     def _forget(self) -> None:
         """Remove what an earlier fit found."""
@@ -294,10 +304,7 @@ class SGMMachine(SGMParameters):
             self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C",
             reset=fresh, multi_output=True, y_numeric=numeric,
         )  # fmt: skip
-        weight = _check_sample_weight(sample_weight, X, dtype=np.float64)
-        if not (weight >= 0).all():
-            raise ValueError("sample_weight must hold numbers from 0 on")
-        return ArraySource(X, X.dtype), y, weight
+        return ArraySource(X, X.dtype), y, _stream_weight(sample_weight, X.shape[0])
 
     def _check_outputs(self, Y: Array) -> None:
         """Raise unless outputs of a stream are finite and as many as before."""
@@ -324,8 +331,8 @@ class SGMMachine(SGMParameters):
             sweep.advance(part, positions)
         if sweep.dead.all():
             raise ValueError(
-                f"step={self.step_:.3g} is too large for these rows: numbers overflow; give a "
-                "smaller one, or scale the columns of X"
+                f"step={state.schedule.eta.min():.3g} is too large for these rows: numbers "
+                "overflow; give a smaller one, or scale the columns of X"
             )
         if sweep.dead.any():
             sweep.keep(~sweep.dead)
@@ -394,3 +401,20 @@ class SGMMachine(SGMParameters):
             F = predict_in_blocks(X, self.map_.transform, coef.reshape(-1, T), memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F
+
+
+def _stream_weight(sample_weight: Any, n: int) -> Array:
+    """Return the weights of some rows of a stream, checked; all of them may be 0."""
+    if sample_weight is None or np.ndim(sample_weight) == 0:
+        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
+            f"the {n} rows"
+        )
+    if not (weight >= 0).all():
+        raise ValueError("sample_weight must hold numbers from 0 on")
+    return weight

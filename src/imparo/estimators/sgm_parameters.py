@@ -11,7 +11,7 @@ from imparo.estimators.candidates import Candidate, is_learned
 from imparo.estimators.inputs import check_type
 from imparo.estimators.sgm_rows import REPLACEMENT, SHUFFLED
 from imparo.estimators.sgm_steps import Steps
-from imparo.estimators.subsampled import Subsampled
+from imparo.estimators.subsampled import Subsampled, are_given, n_given
 from imparo.estimators.transformers import (
     check_features,
     check_sparse,
@@ -19,6 +19,7 @@ from imparo.estimators.transformers import (
     takes_sparse,
 )
 from imparo.features import FeatureMap, NystromMap, as_feature_rule
+from imparo.features.nystrom import check_values
 from imparo.kernels import Kernel, Linear
 from imparo.losses import Loss, as_loss
 from imparo.sgm import State
@@ -94,8 +95,9 @@ class SGMParameters(Subsampled):
             )
         plain = isinstance(self.centers, str) and self.centers == "uniform"
         if kind != NYSTROM and not plain:
+            shown = " ".join(repr(self.centers).split())
             raise ValueError(
-                f"centers={self.centers!r:.60} has no effect with features={self.features!r}; "
+                f"centers={shown:.60} has no effect with features={self.features!r}; "
                 "leave it out, or give features='nystrom'"
             )
         return kind
@@ -173,7 +175,9 @@ class SGMParameters(Subsampled):
             bound = kernel.with_sigma(1.0).bound
         if not np.isfinite(bound):
             some = kept[np.random.RandomState(0).permutation(len(kept))[:_SAMPLE]]
-            bound = float(np.max(kernel.diagonal(source.take(some)), initial=0.0))
+            diagonal = kernel.diagonal(source.take(some))
+            check_values(diagonal, kernel)
+            bound = float(np.max(diagonal, initial=0.0))
         bound += float(bool(self.intercept))
         return bound if bound > 0 else 1.0
 
@@ -187,7 +191,10 @@ class SGMParameters(Subsampled):
         free = isinstance(self.n_features, str)
         m = int(np.clip(_FEATURES * np.sqrt(n), _FEWEST, _MOST)) if free else self.n_features
         if kind == NYSTROM:
-            m = min(m, int(np.count_nonzero(allowed)))
+            if are_given(self.centers):
+                m = n_given(self.centers) if free else m
+            else:
+                m = min(m, int(np.count_nonzero(allowed)))
             return NystromMap(kernel, self._choose(source, kernel, allowed, m, seed).X)
         auto = isinstance(self.features, str) and self.features == "auto"
         rule = as_feature_rule("fourier" if auto else self.features)

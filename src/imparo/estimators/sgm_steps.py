@@ -140,11 +140,13 @@ def _grid(name: str, value: Any, *, zero: bool = False) -> Array:
 def _scale(loss: Loss, Y: Array, unit: float) -> float:
     """Return the size of outputs over that of slopes at 0: 1 for the hinge loss on ±1."""
     size = float(np.sqrt(np.mean(np.square(Y, dtype=np.float64))))
+    if size == 0:  # outputs that are all the mean: as if they were 1
+        Y, size = np.ones_like(Y), 1.0
     zero = np.zeros_like(Y)
     with np.errstate(over="ignore"):
         slopes = loss.derivative(unit * Y, zero) / unit
     slope = float(np.mean(np.abs(slopes), dtype=np.float64))
-    return size / slope if size > 0 and 0 < slope < math.inf else 1.0
+    return size / slope if 0 < slope < math.inf else 1.0
 
 
 def _guesses(constants: LossConstants, bound: float, scale: float) -> Array:

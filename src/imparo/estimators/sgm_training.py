@@ -172,7 +172,9 @@ class Walk:
             if self._done not in judged:
                 continue
             self._judge(check)
-            if self._leave(int(np.count_nonzero(checks > self._done))):
+            # In the end nobody leaves: the best may go on over the rows held out.
+            left = int(np.count_nonzero(checks > self._done))
+            if left and self._leave(left):
                 self.stopped = "patience"
                 return
 
@@ -224,13 +226,14 @@ class Walk:
         """Return which candidates cannot become the best in what is left, at their pace.
 
         Errors fall ever more slowly, so that the pace of the last judgements is the most that
-        can be hoped for.
+        can be hoped for. What counts is the least error so far: one judgement may be unlucky.
         """
         patience, done = self.problem.patience, self.errors.shape[1]
         if patience is None or done <= patience or self.best is None:
             return np.zeros(len(alive), bool)
-        now, then = self.errors[alive, -1], self.errors[alive, -1 - patience]
-        return now - left * np.maximum(then - now, 0) / patience > self.best.error
+        least = np.minimum.accumulate(self.errors[alive], axis=1)
+        now, then = least[:, -1], least[:, -1 - patience]
+        return now - left * (then - now) / patience > self.best.error
 
     def is_better_than(self, other: "Walk") -> bool:
         """Return whether the best of this walk is better than that of another one."""
@@ -262,7 +265,7 @@ class Walk:
             sweep.begin(len(held))
             for part, positions in self.rows.passing(held, problem.sampling, fresh):
                 sweep.advance(part, positions)
-            return sweep.state()
+            return _finite(sweep)
         schedule = problem.steps.schedule(len(problem.kept)).take(np.array([best.candidate]))
         return passed(problem, self.rows, schedule, best.check + 1, fresh, before)
 
@@ -291,9 +294,14 @@ def passed(
     walk = problem.passes(sweep, rows, problem.kept, rng)
     for _ in track(range(checks), checks, "final passes", problem.progress):
         next(walk)
+    return _finite(sweep)
+
+
+def _finite(sweep: Sweep) -> State:
+    """Return the state of one candidate, or raise if it has overflown."""
     if sweep.dead.all():
         raise ValueError(
-            f"step={float(schedule.eta[0]):.3g} is too large: numbers overflow; give a smaller "
-            "one, or step='auto'"
+            f"step={float(sweep.schedule.eta[0]):.3g} is too large: numbers overflow; give a "
+            "smaller one, or step='auto'"
         )
     return sweep.state()

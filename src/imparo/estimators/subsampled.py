@@ -64,10 +64,8 @@ class Subsampled(Streamed):
         self, allowed: Array, cells: Cells, memory: int, n_candidates: int = 1
     ) -> int:
         """Return the largest number of centers that can be chosen and held."""
-        if _are_given(self.centers):
-            most = (
-                self.centers.shape[0] if hasattr(self.centers, "shape") else len(self.centers)
-            )
+        if are_given(self.centers):
+            most = n_given(self.centers)
         else:
             most = int(np.count_nonzero(allowed))
             most = min(most, _POOL) if as_rule(self.centers).needs_kernel else most
@@ -75,12 +73,12 @@ class Subsampled(Streamed):
 
     def _choice_needs_kernel(self) -> bool:
         """Return whether other widths have other centers."""
-        return not _are_given(self.centers) and as_rule(self.centers).needs_kernel
+        return not are_given(self.centers) and as_rule(self.centers).needs_kernel
 
     def _sizes(self, n: int, most: int) -> Array:
         """Return the numbers of centers to judge, for n rows."""
         automatic = isinstance(self.n_centers, str) and self.n_centers == "auto"
-        if automatic and _are_given(self.centers):
+        if automatic and are_given(self.centers):
             return grids.halves(most)
         return grids.sizes(self.n_centers, n, most)
 
@@ -88,7 +86,7 @@ class Subsampled(Streamed):
         self, source: Source, kernel: Kernel, allowed: Array, m: int, seed: int
     ) -> Centers:
         """Return m centers; the same ones first, whatever m."""
-        if _are_given(self.centers):
+        if are_given(self.centers):
             X = _given_centers(self.centers, source)[:m]
             return Centers(X, None, np.ones(X.shape[0]))
         rule = as_rule(self.centers)
@@ -118,8 +116,14 @@ class Subsampled(Streamed):
         return F
 
 
-def _are_given(centers: Any) -> bool:
+def are_given(centers: Any) -> bool:
+    """Return whether centers are rows, not a rule."""
     return hasattr(centers, "shape") or isinstance(centers, list | tuple)
+
+
+def n_given(centers: Any) -> int:
+    """Return how many centers are given."""
+    return int(centers.shape[0]) if hasattr(centers, "shape") else len(centers)
 
 
 def _given_centers(centers: Any, source: Source) -> Any:

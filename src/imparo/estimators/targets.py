@@ -56,7 +56,7 @@ def encode_classes(y: Any, dtype: np.dtype[Any]) -> tuple[Array, Array, bool]:
 
 
 def codes_of(
-    y: Any, classes: Any, known: Array | None, dtype: np.dtype[Any]
+    y: Any, classes: Any, known: Array | None, labels: bool | None, dtype: np.dtype[Any]
 ) -> tuple[Array, Array, bool]:
     """Return ±1 codes of some rows of a stream, the classes, and whether y is multilabel.
 
@@ -67,6 +67,8 @@ def codes_of(
         All classes, as the user gives them.
     known : array or None
         All classes of a model that has learned before.
+    labels : bool or None
+        Whether that model has labels.
     dtype : dtype
 
     Returns
@@ -75,11 +77,16 @@ def codes_of(
     classes : array
     multilabel : bool
     """
-    if y.ndim == 2 and y.shape[1] > 1:
-        labels = np.arange(y.shape[1])
+    several = y.ndim == 2 and y.shape[1] > 1
+    if known is not None and labels is not None and (several or labels):
+        if not labels:
+            raise ValueError("y has several columns of labels, and the model has classes")
+        if not several or y.shape[1] != len(known):
+            raise ValueError(f"y must hold 0 or 1 for each of {len(known)} labels, in columns")
+    if several:
         if not np.isin(y, (0, 1)).all():
             raise ValueError("y has several columns, and labels must be 0 or 1 in that case")
-        return np.ascontiguousarray(np.where(y > 0, 1, -1), dtype), labels, True
+        return np.ascontiguousarray(np.where(y > 0, 1, -1), dtype), np.arange(y.shape[1]), True
     y = column_or_1d(y)
     given = None if classes is None else np.unique(classes)
     if known is None and given is None:

@@ -201,7 +201,7 @@ class NystromMap(FeatureMap):
         K = self.kernel(new, new)
         # A kernel function may not take blocks of no rows.
         cross = self.kernel(old, new) if len(self) else np.empty((0, new.shape[0]))
-        _check_values(K, self.kernel)
+        check_values(K, self.kernel)
         eps = float(np.finfo(np.result_type(centers.dtype, np.float32)).eps)
         found = extend_factor(self.factor, cross, K, eps)
         self.factor, kept, residuals = found.factor, found.kept, found.residuals
@@ -243,7 +243,8 @@ def _stack(first: Any, second: Any) -> Any:
     return np.concatenate([first, second])
 
 
-def _check_values(K: Array, kernel: Kernel) -> None:
+def check_values(K: Array, kernel: Kernel) -> None:
+    """Raise if values of a kernel are not finite."""
     if np.isfinite(K).all():
         return
     if np.isnan(K).any():

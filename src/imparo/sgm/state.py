@@ -27,7 +27,7 @@ class State:
     intercept, sums : arrays of shape (C·T,) or None
         The same for a feature that is 1 everywhere.
     a : array of shape (C,)
-        Σ η_k.
+        Σ η_k/η: that of steps themselves might overflow.
     steps : int
         t.
     schedule : Schedule
@@ -94,16 +94,19 @@ class State:
         State
         """
         C, T = len(schedule), self.n_outputs
-        W, V, a, sums = self.W[:, :T], self.V, self.a[:1], self.sums
+        W, V, sums = self.W[:, :T], self.V, self.sums
+        # a, and what is made with it, in the unit of each candidate's own η.
+        ratio = self.schedule.eta[0] / schedule.eta
+        a, ratios = self.a[0] * ratio, np.repeat(ratio, T)
         if self.V is None or not averaged:
-            V, a = np.zeros_like(W) if averaged else None, np.zeros(1)
+            V, a = np.zeros_like(W) if averaged else None, np.zeros(C)
             sums = None if sums is None else np.zeros_like(sums)
         return State(
             W=np.tile(W, (1, C)),
-            V=None if V is None else np.tile(V[:, :T], (1, C)),
+            V=None if V is None else np.tile(V[:, :T], (1, C)) * ratios.astype(V.dtype),
             intercept=None if self.intercept is None else np.tile(self.intercept[:T], C),
-            sums=None if sums is None else np.tile(sums[:T], C),
-            a=np.tile(a, C),
+            sums=None if sums is None else np.tile(sums[:T], C) * ratios,
+            a=a,
             steps=self.steps,
             schedule=schedule,
             progressive=np.zeros(C),

@@ -105,7 +105,7 @@ class Sweep:
         in_step = np.minimum(self.batch, self._length - group * self.batch)
         group = group - group[0]
         sizes = self.schedule.sizes(self.steps + 1, int(group[-1]) + 1)
-        sums = self.a + np.cumsum(sizes, axis=0)
+        sums = self.a + np.cumsum(sizes / self.schedule.eta, axis=0)
         share = (self.weight[positions] / in_step)[:, None]
         step = np.repeat((share * sizes[group]).astype(dtype), T, axis=1)
         Y = np.tile(self.Y[positions], (1, len(self.schedule)))
