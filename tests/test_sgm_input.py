@@ -10,7 +10,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GroupKFold, KFold
 
 from imparo import SGMClassifier, SGMRegressor
-from imparo.errors import MemoryBudgetError
+from imparo.errors import MemoryBudgetError, SelectionWarning
 from imparo.kernels import Gaussian, pairwise
 from imparo.losses import EpsilonInsensitive
 
@@ -717,12 +717,31 @@ def test_steps_that_overflow_are_not_chosen(wave, loss):
 
 
 def test_a_pass_that_overflows_on_the_rows_held_out(wave):
-    """They can be judged: squares of 1e100 are numbers. Two steps on them are too much."""
+    """They can be judged: squares of 1e100 are numbers. Two steps on them are too much.
+
+    What was judged is a model of the other rows, and better than none.
+    """
     X, y = wave
     X = np.where(np.arange(60)[:, None] < 50, X, 1e100 * X)
     split = (np.arange(50), np.arange(50, 60))
-    with pytest.raises(ValueError, match="too large"):
-        SGMRegressor("linear", step=[0.001, 0.01], validation=[split]).fit(X, y)
+    model = SGMRegressor("linear", step=[0.001, 0.01], validation=[split])
+    with pytest.warns(SelectionWarning, match="too large.*has not seen the rows held out"):
+        model.fit(X, y)
+    assert model.n_steps_ == 50
+    assert np.isfinite(model.coef_).all()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "exponential"])
+def test_losses_of_classes_are_not_for_numbers(wave, loss):
+    with pytest.raises(ValueError, match=f"loss='{loss}' is for classes.*SGMClassifier"):
+        SGMRegressor(loss=loss).fit(*wave)
+
+
+def test_unknown_features_are_told_all_names(wave):
+    with pytest.raises(
+        ValueError, match="'auto', 'exact', 'nystrom', one of fastfood, fourier"
+    ):
+        SGMRegressor(features="nystroem").fit(*wave)
 
 
 def test_a_stream_that_overflows_is_left_where_it_was(wave):

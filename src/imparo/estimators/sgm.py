@@ -78,12 +78,13 @@ class SGMRegressor(Regressor, SGMMachine):
     centers : str, CenterRule or array, default "uniform"
         Which rows are centers, as for :class:`NystromRegressor`.
     intercept : bool, default False
-        Whether to start from the mean of y and to have a feature that is 1 everywhere.
+        Whether to start from the mean of y (from 0 in a stream) and to have a feature that is
+        1 everywhere.
     warm_start : bool, default False
         Whether ``fit`` goes on from the fitted model, with its features, instead of w = 0.
     validation : float, int, splitter or iterable, default 0.2
-        As for :class:`NytroRegressor`. After one pass that held out a fraction the pass goes
-        on over it with the step that was chosen, which makes it a pass over all rows; in all
+        As for :class:`NytroRegressor`. After one pass that held out rows once, the pass goes
+        on over them with the step that was chosen, which makes it a pass over all rows; in all
         other cases the model is trained anew on all rows.
     memory, dtype, random_state, progress
         As for :class:`NystromRegressor`.

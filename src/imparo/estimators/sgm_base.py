@@ -17,7 +17,13 @@ from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
 from imparo.estimators.sgm_rows import IN_ORDER, FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of
-from imparo.estimators.sgm_training import Problem, Walk, check_memory, passed
+from imparo.estimators.sgm_training import (
+    Problem,
+    TooLargeError,
+    Walk,
+    check_memory,
+    passed,
+)
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import Splits, make_splits
 from imparo.features import FeatureMap, NystromMap
@@ -171,6 +177,12 @@ class SGMMachine(SGMParameters):
                 self._warn_of_the_last_pass(stopped, walk.best.check + 1, checks)
             except KeyboardInterrupt:
                 stopped = _INTERRUPTED
+            except TooLargeError as error:
+                warn_user(
+                    f"{error}; the model that was judged, which has not seen the rows held "
+                    "out, is kept",
+                    SelectionWarning,
+                )
         self.stopped_ = stopped
         return found, state, path, walk.best.check + 1
 
@@ -388,9 +400,12 @@ class SGMMachine(SGMParameters):
             F = default_engine().product(X, np.atleast_2d(coef).T)
         elif kind == EXACT:
             points = self.X_fit_
-            F = predict_in_blocks(
-                X, lambda x: self.kernel_(x, points), coef.reshape(-1, T), memory
-            )
+            if points.shape[0] == 0:  # a kernel function may not take blocks of no rows
+                F = np.zeros((X.shape[0], T), coef.dtype)
+            else:
+                F = predict_in_blocks(
+                    X, lambda x: self.kernel_(x, points), coef.reshape(-1, T), memory
+                )
         elif kind == NYSTROM:
             assert isinstance(self.map_, NystromMap)
             # K(x, X̃)T⁻¹w: T is applied to the weights, not to every row.

@@ -3,6 +3,7 @@
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_regressor
 
 from imparo.data.sources import Source
 from imparo.engine import Array
@@ -18,10 +19,10 @@ from imparo.estimators.transformers import (
     rows_to_choose_by,
     takes_sparse,
 )
-from imparo.features import FeatureMap, NystromMap, as_feature_rule
+from imparo.features import FEATURE_NAMES, FeatureMap, NystromMap, as_feature_rule
 from imparo.features.nystrom import check_values
 from imparo.kernels import Kernel, Linear
-from imparo.losses import Loss, as_loss
+from imparo.losses import Exponential, Hinge, Logistic, Loss, as_loss
 from imparo.sgm import State
 
 LINEAR, EXACT, NYSTROM, RANDOM = "linear", "exact", "nystrom", "random"
@@ -60,6 +61,11 @@ class SGMParameters(Subsampled):
 
     def _checked_loss(self) -> Loss:
         loss = as_loss(self.loss)
+        if is_regressor(self) and isinstance(loss, Hinge | Logistic | Exponential):
+            raise ValueError(
+                f"loss={self.loss!r} is for classes, coded as -1 and 1; use SGMClassifier, or "
+                "'square', 'absolute' or 'epsilon_insensitive'"
+            )
         try:
             loss.derivative(np.ones(1), np.zeros(1))
         except TypeError as error:
@@ -84,6 +90,7 @@ class SGMParameters(Subsampled):
         elif named in (EXACT, NYSTROM):
             kind = named
         else:
+            _check_name(named)
             check_features(self, kernel, source.shape[1])
             check_sparse(next(source.blocks(1))[1], self.features)
             kind = RANDOM
@@ -204,3 +211,12 @@ class SGMParameters(Subsampled):
         if rule.needs_rows:
             rows = source.take(rows_to_choose_by(n, seed, allowed))
         return rule.draw(kernel, d, count, seed, rows)
+
+
+def _check_name(features: str) -> None:
+    """Raise where a name is neither that of a rule nor one of ours."""
+    if features and features not in FEATURE_NAMES:
+        raise ValueError(
+            f"features={features!r} is not known; give 'auto', {EXACT!r}, {NYSTROM!r}, one of "
+            f"{', '.join(FEATURE_NAMES)} or a rule object of imparo.features"
+        )

@@ -139,9 +139,11 @@ def _grid(name: str, value: Any, *, zero: bool = False) -> Array:
 
 def _scale(loss: Loss, Y: Array, unit: float) -> float:
     """Return the size of outputs over that of slopes at 0: 1 for the hinge loss on ±1."""
-    size = float(np.sqrt(np.mean(np.square(Y, dtype=np.float64))))
-    if size == 0:  # outputs that are all the mean: as if they were 1
-        Y, size = np.ones_like(Y), 1.0
+    largest = float(np.max(np.abs(Y), initial=0.0))
+    if largest == 0:  # outputs that are all the mean: as if they were 1
+        Y, largest = np.ones_like(Y), 1.0
+    # Squares of outputs themselves might overflow.
+    size = largest * float(np.sqrt(np.mean(np.square(Y.astype(np.float64) / largest))))
     zero = np.zeros_like(Y)
     with np.errstate(over="ignore"):
         slopes = loss.derivative(unit * Y, zero) / unit

@@ -297,10 +297,14 @@ def passed(
     return _finite(sweep)
 
 
+class TooLargeError(ValueError):
+    """Numbers overflow with the only step size that there is."""
+
+
 def _finite(sweep: Sweep) -> State:
     """Return the state of one candidate, or raise if it has overflown."""
     if sweep.dead.all():
-        raise ValueError(
+        raise TooLargeError(
             f"step={float(sweep.schedule.eta[0]):.3g} is too large: numbers overflow; give a "
             "smaller one, or step='auto'"
         )

@@ -79,8 +79,8 @@ def make_splits(
     n, n_kept = len(y), len(kept)
     if n_kept < 2:
         raise ValueError(
-            "a parameter cannot be selected on 1 sample (n_samples=1); give more rows, or "
-            "numbers for penalty and sigma"
+            "a parameter cannot be selected on 1 sample (n_samples=1); give more rows, or one "
+            "value for every parameter"
         )
     if isinstance(validation, str):
         return (LEAVE_ONE_OUT if validation == "loo" else GCV), []

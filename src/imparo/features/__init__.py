@@ -51,6 +51,10 @@ _NAMES: dict[str, Callable[[], FeatureRule]] = {
 }
 
 
+#: The names that :func:`as_feature_rule` knows.
+FEATURE_NAMES = tuple(sorted(_NAMES))
+
+
 def as_feature_rule(features: Any) -> FeatureRule:
     """Return a :class:`FeatureRule` from its name or from itself.
 

@@ -135,9 +135,10 @@ class Sweep:
             self.a = sums[-1]
 
     def _count(self, F: Array, positions: Array, times: Array) -> None:
+        # In float64: squares of what float32 just holds are summed here.
         values = self.loss.value(
-            self.unit * self.Y[positions][:, None, :],
-            self.unit * F.reshape(len(F), -1, self.n_outputs),
+            self.unit * self.Y[positions][:, None, :].astype(np.float64),
+            self.unit * F.reshape(len(F), -1, self.n_outputs).astype(np.float64),
         ).mean(axis=2)
         self.progressive = self.progressive + (times * self.weight[positions]) @ values
 
