@@ -54,7 +54,12 @@ MODES: dict[str, dict[str, Any]] = {
     "SIGM C": {"average": False, "step": "nonsmooth-constant", "epochs": "auto"},
     "SIGM D": {"average": False, "step": 0.25, "decay": 0.5, "epochs": "auto"},
     "SGM, averaged": {},
-}
+    "SIGM, step chosen": {
+        "average": False, "step": [0.05, 0.1, 0.2, 0.3, 0.5], "epochs": "auto",
+    },
+}  # fmt: skip
+# On all rows of these, passes are limited and those with ever smaller steps left out.
+LARGE, PASSES = ("adult", "ijcnn1"), range(1, 26)
 
 
 def folder() -> Path:
@@ -173,6 +178,10 @@ def against_thesis() -> None:
     rows = []
     for name, figures in THESIS.items():
         for mode, settings in MODES.items():
+            if name in LARGE and "epochs" in settings:
+                if "decay" in settings:
+                    continue
+                settings = {**settings, "epochs": PASSES}
             losses, errors, passes, start = [], [], [], time.perf_counter()
             for seed, (X, y, X_test, y_test, sigma, held) in enumerate(trials(name)):
                 model = SGMClassifier(
