@@ -10,14 +10,14 @@ from sklearn.utils.validation import check_is_fitted
 from imparo.engine import Array
 from imparo.estimators.faces import Classifier, Regressor
 from imparo.estimators.inputs import all_or_nothing, check_numbers
-from imparo.estimators.sgm_base import SGMMachine
+from imparo.estimators.sgm_stream import SGMLearner
 from imparo.estimators.targets import codes_of
 from imparo.losses import as_loss
 from imparo.persistence import persistent
 
 
 @persistent
-class SGMRegressor(Regressor, SGMMachine):
+class SGMRegressor(Regressor, SGMLearner):
     """Regression with any convex loss, by stochastic gradient steps, regularized by the steps.
 
     w_{t+1} = w_t − η_t ℓ'₋(y_j, ⟨w_t, Φ(x_j)⟩) Φ(x_j) from w₁ = 0 with η_t = ηt^{−θ} (thesis,
@@ -133,55 +133,6 @@ class SGMRegressor(Regressor, SGMMachine):
     (True, 'patience')
     """
 
-    def __init__(
-        self,
-        kernel: Any = "gaussian",
-        *,
-        sigma: Any = "median",
-        loss: Any = "square",
-        step: Any = "auto",
-        decay: Any = 0.0,
-        beta: float = 1.0,
-        epochs: Any = 1,
-        patience: int | None = 5,
-        checks_per_epoch: int = 1,
-        average: bool = True,
-        sampling: str = "shuffled",
-        batch_size: int = 1,
-        features: Any = "auto",
-        n_features: Any = "auto",
-        centers: Any = "uniform",
-        intercept: bool = False,
-        warm_start: bool = False,
-        validation: Any = 0.2,
-        memory: Any = None,
-        dtype: Any = None,
-        random_state: Any = None,
-        progress: Any = False,
-    ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.loss = loss
-        self.step = step
-        self.decay = decay
-        self.beta = beta
-        self.epochs = epochs
-        self.patience = patience
-        self.checks_per_epoch = checks_per_epoch
-        self.average = average
-        self.sampling = sampling
-        self.batch_size = batch_size
-        self.features = features
-        self.n_features = n_features
-        self.centers = centers
-        self.intercept = intercept
-        self.warm_start = warm_start
-        self.validation = validation
-        self.memory = memory
-        self.dtype = dtype
-        self.random_state = random_state
-        self.progress = progress
-
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Choose steps and passes, and fit to all rows.
@@ -239,7 +190,7 @@ def _tells_probability(self: Any) -> bool:
 
 
 @persistent
-class SGMClassifier(Classifier, SGMMachine):
+class SGMClassifier(Classifier, SGMLearner):
     """Classification with any convex loss, by stochastic gradient steps.
 
     With the hinge loss, a support vector machine without a penalty: steps and passes
@@ -311,29 +262,31 @@ n_features_in_, feature_names_in_
         random_state: Any = None,
         progress: Any = False,
     ) -> None:
-        self.kernel = kernel
-        self.sigma = sigma
-        self.loss = loss
-        self.step = step
-        self.decay = decay
-        self.beta = beta
-        self.epochs = epochs
-        self.patience = patience
-        self.checks_per_epoch = checks_per_epoch
-        self.average = average
-        self.sampling = sampling
-        self.batch_size = batch_size
-        self.features = features
-        self.n_features = n_features
-        self.centers = centers
-        self.intercept = intercept
+        super().__init__(
+            kernel,
+            sigma=sigma,
+            loss=loss,
+            step=step,
+            decay=decay,
+            beta=beta,
+            epochs=epochs,
+            patience=patience,
+            checks_per_epoch=checks_per_epoch,
+            average=average,
+            sampling=sampling,
+            batch_size=batch_size,
+            features=features,
+            n_features=n_features,
+            centers=centers,
+            intercept=intercept,
+            warm_start=warm_start,
+            validation=validation,
+            memory=memory,
+            dtype=dtype,
+            random_state=random_state,
+            progress=progress,
+        )
         self.class_weight = class_weight
-        self.warm_start = warm_start
-        self.validation = validation
-        self.memory = memory
-        self.dtype = dtype
-        self.random_state = random_state
-        self.progress = progress
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

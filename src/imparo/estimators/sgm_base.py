@@ -4,18 +4,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.data.sources import ArraySource, Source
+from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
-from imparo.estimators.inputs import check_dtype, check_rows, used_rows
+from imparo.estimators.inputs import check_rows, used_rows
 from imparo.estimators.problems import predict_in_blocks
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
-from imparo.estimators.sgm_rows import IN_ORDER, FeatureRows, PointRows
+from imparo.estimators.sgm_rows import FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of
 from imparo.estimators.sgm_training import (
     Problem,
@@ -31,7 +31,7 @@ from imparo.kernels import Kernel, as_kernel
 from imparo.losses import Square
 from imparo.paths import Path
 from imparo.scores import MeanLoss, RootMeanSquare, Score
-from imparo.sgm import State, Sweep
+from imparo.sgm import State
 
 _INTERRUPTED = "interrupted"
 
@@ -304,88 +304,6 @@ class SGMMachine(SGMParameters):
             self.feature_coef_ = coef[:, 0] if flat else coef
         self.intercept_ = intercept[0] if flat else intercept
 
-    # Learning on.
-
-    def _stream_rows(
-        self, X: Any, y: Any, sample_weight: Any, numeric: bool
-    ) -> tuple[Source, Array, Array]:
-        """Return rows of a stream, checked, their outputs and their weights."""
-        fresh = not hasattr(self, "intercept_")
-        dtype = check_dtype(self.dtype) if fresh else self._state.W.dtype
-        X, y = validate_data(
-            self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C",
-            reset=fresh, multi_output=True, y_numeric=numeric,
-        )  # fmt: skip
-        return ArraySource(X, X.dtype), y, _stream_weight(sample_weight, X.shape[0])
-
-    def _check_outputs(self, Y: Array) -> None:
-        """Raise unless outputs of a stream are finite and as many as before."""
-        if not np.isfinite(Y).all():
-            raise ValueError("y contains NaN or infinity and must hold finite numbers")
-        known = self._state.n_outputs if hasattr(self, "intercept_") else Y.shape[1]
-        if Y.shape[1] != known:
-            raise ValueError(f"y has {Y.shape[1]} outputs and the model has {known}")
-
-    def _go_on(self, source: Source, Y: Array, weight: Array) -> Trained:
-        """Take the steps of some rows, in their order, from where the model is."""
-        loss, n = self._checked_loss(), source.shape[0]
-        self._check_rest()
-        if not hasattr(self, "intercept_"):
-            self._start(source, Y)
-        kind, state = self.features_, self._state
-        rows = self._as_sweep_rows(source, self.kernel_, self.map_, kind, 1)
-        if kind == EXACT:
-            state = state.padded(n)
-        sweep = Sweep(rows.space(state), state, loss, Y, weight, batch=int(self.batch_size))
-        sweep.counts_progress = len(state.schedule) > 1
-        sweep.begin(n)
-        for part, positions in rows.passing(np.arange(n), IN_ORDER, np.random.RandomState(0)):
-            sweep.advance(part, positions)
-        if sweep.dead.all():
-            raise ValueError(
-                f"step={state.schedule.eta.min():.3g} is too large for these rows: numbers "
-                "overflow; give a smaller one, or scale the columns of X"
-            )
-        if sweep.dead.any():
-            sweep.keep(~sweep.dead)
-        state = sweep.state()
-        if kind == EXACT:
-            assert isinstance(rows, PointRows)
-            self._points, state = rows.used(state)
-        return self._model(kind, state, int(np.argmin(state.progressive)))
-
-    def _start(self, source: Source, Y: Array) -> None:
-        """Set the kernel, the map and w₁ = 0 by the first rows of a stream."""
-        kernel, rng = as_kernel(self.kernel), check_random_state(self.random_state)
-        kind = self._checked_kind(kernel, source, stream=True)
-        seed, n = int(rng.randint(2**31 - 1)), source.shape[0]
-        self._forget()
-        kept = np.arange(n)
-        candidates = self._candidates(kernel, source, kept)
-        if len(candidates) > 1:
-            raise ValueError(
-                f"sigma={self.sigma!r} holds several widths, and partial_fit cannot choose; "
-                "give one, or call fit first"
-            )
-        allowed = np.ones(n, bool)
-        candidate = self._learned(candidates, source, Y, np.ones(n), allowed, seed)[0]
-        bound = self._bound(candidate.kernel, source, kept)
-        steps = steps_of(self.step, self.decay, self.beta, self._checked_loss(), bound, Y, 1.0)
-        if steps.rule is not None and not steps.rule.decaying:
-            raise ValueError(
-                f"step={steps.rule.name!r} depends on the number of rows, which a stream does "
-                "not tell; give a number, 'auto', or a rule that decays"
-            )
-        map = self._drawn_map(source, candidate.kernel, kind, allowed, seed)
-        p = {LINEAR: source.shape[1], EXACT: 0}.get(kind, 0 if map is None else len(map))
-        self._state = State.zero(
-            p, Y.shape[1], steps.schedule(1), Y.dtype, averaged=bool(self.average),
-            intercept=bool(self.intercept),
-        )  # fmt: skip
-        self.features_, self.map_ = kind, map
-        self.kernel_, self.sigma_ = candidate.kernel, candidate.sigma
-        self.path_, self.epochs_, self.stopped_ = None, None, None
-
     def _decision(self, X: Any) -> Array:
         """Return the (n, T) matrix of predictions."""
         check_is_fitted(self, "intercept_")
@@ -416,20 +334,3 @@ class SGMMachine(SGMParameters):
             F = predict_in_blocks(X, self.map_.transform, coef.reshape(-1, T), memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F
-
-
-def _stream_weight(sample_weight: Any, n: int) -> Array:
-    """Return the weights of some rows of a stream, checked; all of them may be 0."""
-    if sample_weight is None or np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
-            f"the {n} rows"
-        )
-    if not (weight >= 0).all():
-        raise ValueError("sample_weight must hold numbers from 0 on")
-    return weight

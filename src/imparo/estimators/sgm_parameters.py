@@ -39,20 +39,54 @@ _SAMPLE = 1000
 class SGMParameters(Subsampled):
     """Parameters of the stochastic gradient estimators."""
 
-    loss: Any
-    step: Any
-    decay: Any
-    beta: Any
-    epochs: Any
-    patience: Any
-    checks_per_epoch: Any
-    average: Any
-    sampling: Any
-    batch_size: Any
-    features: Any
-    n_features: Any
-    warm_start: Any
-    random_state: Any
+    def __init__(
+        self,
+        kernel: Any = "gaussian",
+        *,
+        sigma: Any = "median",
+        loss: Any = "square",
+        step: Any = "auto",
+        decay: Any = 0.0,
+        beta: float = 1.0,
+        epochs: Any = 1,
+        patience: int | None = 5,
+        checks_per_epoch: int = 1,
+        average: bool = True,
+        sampling: str = "shuffled",
+        batch_size: int = 1,
+        features: Any = "auto",
+        n_features: Any = "auto",
+        centers: Any = "uniform",
+        intercept: bool = False,
+        warm_start: bool = False,
+        validation: Any = 0.2,
+        memory: Any = None,
+        dtype: Any = None,
+        random_state: Any = None,
+        progress: Any = False,
+    ) -> None:
+        self.kernel = kernel
+        self.sigma = sigma
+        self.loss = loss
+        self.step = step
+        self.decay = decay
+        self.beta = beta
+        self.epochs = epochs
+        self.patience = patience
+        self.checks_per_epoch = checks_per_epoch
+        self.average = average
+        self.sampling = sampling
+        self.batch_size = batch_size
+        self.features = features
+        self.n_features = n_features
+        self.centers = centers
+        self.intercept = intercept
+        self.warm_start = warm_start
+        self.validation = validation
+        self.memory = memory
+        self.dtype = dtype
+        self.random_state = random_state
+        self.progress = progress
 
     def _takes_sparse(self, kernel: Kernel) -> bool:
         if isinstance(self.features, str) and self.features in ("auto", EXACT, NYSTROM):
