@@ -54,10 +54,8 @@ MODES: dict[str, dict[str, Any]] = {
     "SIGM C": {"average": False, "step": "nonsmooth-constant", "epochs": "auto"},
     "SIGM D": {"average": False, "step": 0.25, "decay": 0.5, "epochs": "auto"},
     "SGM, averaged": {},
-    "SIGM, step chosen": {
-        "average": False, "step": [0.05, 0.1, 0.2, 0.3, 0.5], "epochs": "auto",
-    },
-}  # fmt: skip
+    "SIGM, averaged": {"step": [1.0, 2.0, 4.0, 8.0], "epochs": "auto"},
+}
 # On all rows of these, passes are limited and those with ever smaller steps left out.
 LARGE, PASSES = ("adult", "ijcnn1"), range(1, 26)
 
@@ -297,8 +295,9 @@ def _losses(
     codes = np.where(y > 0, 1.0, -1.0)[:, None].astype(X.dtype)
     loss = Hinge()
     steps = steps_of(
-        settings["step"], settings.get("decay", 0.0), 1.0, loss, 1.0, codes[:1000], 1.0
-    )
+        settings["step"], settings.get("decay", 0.0), 1.0, loss, 1.0, codes[:1000], 1.0,
+        averaged=average,
+    )  # fmt: skip
     problem = Problem(
         codes, np.ones(len(y)), np.arange(1000), loss, 1.0, steps, "shuffled", 1, average,
         False, 1, None, False,

@@ -44,9 +44,9 @@ class SGMRegressor(Regressor, SGMLearner):
         "square", "absolute", "epsilon_insensitive" or an object of :mod:`imparo.losses`.
     step : float, array-like, "auto" or name of a rule, default "auto"
         η. "auto" is 30 values, down five decades from 2/(κ²L) for a smooth loss, with κ² ≥
-        K(x, x) and L the Lipschitz constant of ℓ', and from 32/κ² in the units of y over slopes
-        for others. Or one of the eight rules of the corollaries, such as "smooth-constant",
-        "nonsmooth-constant", "smooth-one-pass-decaying"
+        K(x, x) and L the Lipschitz constant of ℓ', and for others from 8/κ², or 1/κ² without
+        averaging, in the units of y over slopes. Or one of the eight rules of the corollaries,
+        such as "smooth-constant", "nonsmooth-constant", "smooth-one-pass-decaying"
         (:func:`~imparo.theory.step_rule` lists them), with η₁ = 2/(κ²L), or 1.
     decay : float, array-like or "auto", default 0
         θ. "auto" is 30 values from 0 to 1; ``step="auto"`` is then ¼, in the units of above.
@@ -56,7 +56,9 @@ class SGMRegressor(Regressor, SGMLearner):
         Passes over the rows. A single number is made as it is; of a grid, or of up to 100 for
         "auto", the best is chosen; "rule" is what the rule of ``step`` prescribes.
     patience : int or None, default 5
-        Judgements without improvement after which a step size is given up.
+        Judgements without improvement by a thousandth, of the error or of the loss where
+        errors are counted, after which a step size is given up; so is one that cannot reach
+        the best error at its pace.
     checks_per_epoch : int, default 1
         Judgements in a pass. With more than one, parts of passes are chosen from as well.
     average : bool, default True

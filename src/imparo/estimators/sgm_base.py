@@ -84,7 +84,10 @@ class SGMMachine(SGMParameters):
             score = MeanLoss(loss, unit)
         candidates = self._kernels(kernel, source, kept, before)
         bound = self._bound(candidates[0].kernel, source, kept)
-        steps = steps_of(self.step, self.decay, self.beta, loss, bound, Y[kept], unit)
+        steps = steps_of(
+            self.step, self.decay, self.beta, loss, bound, Y[kept], unit,
+            averaged=bool(self.average),
+        )  # fmt: skip
         checks = self._judgements(steps, len(kept))
         single = len(steps) == len(candidates) == len(checks) == 1
         method, splits = "", Splits()

@@ -16,8 +16,8 @@ from imparo.steps import STEP_RULES, LossConstants, StepRule, loss_constants, st
 _GUESSES, _DECADES = 30, 5
 # The first step of the thesis where the decay is chosen, for a kernel and slopes up to 1.
 _FIRST = 0.25
-# Averages of iterates of losses that are not smooth bear steps up to this size.
-_LARGEST = 32.0
+# The largest step for a loss that is not smooth: that of the thesis, and what averages bear.
+_LARGEST, _LARGEST_AVERAGED = 1.0, 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,8 +57,9 @@ class Steps:
 
 
 def steps_of(
-    step: Any, decay: Any, beta: Any, loss: Loss, bound: float, Y: Array, unit: float
-) -> Steps:
+    step: Any, decay: Any, beta: Any, loss: Loss, bound: float, Y: Array, unit: float, *,
+    averaged: bool,
+) -> Steps:  # fmt: skip
     """Return the step sizes that an estimator's parameters stand for.
 
     Parameters
@@ -73,6 +74,8 @@ def steps_of(
     Y : array of shape (n, T)
         Outputs divided by ``unit``.
     unit : float
+    averaged : bool
+        Averages of iterates bear larger steps.
 
     Returns
     -------
@@ -91,7 +94,7 @@ def steps_of(
         etas = _grid("step", step) if given else np.array([_FIRST * scale])
     else:
         thetas = _grid("decay", decay, zero=True)
-        etas = _grid("step", step) if given else _guesses(constants, bound, scale)
+        etas = _grid("step", step) if given else _guesses(constants, bound, scale, averaged)
     return Steps(etas, thetas)
 
 
@@ -151,7 +154,9 @@ def _scale(loss: Loss, Y: Array, unit: float) -> float:
     return size / slope if 0 < slope < math.inf else 1.0
 
 
-def _guesses(constants: LossConstants, bound: float, scale: float) -> Array:
+def _guesses(constants: LossConstants, bound: float, scale: float, averaged: bool) -> Array:
     """Return 30 step sizes, down five decades from the largest of use."""
-    top = 2 / (bound * constants.curvature) if constants.smooth else _LARGEST * scale
+    top = (_LARGEST_AVERAGED if averaged else _LARGEST) * scale
+    if constants.smooth:
+        top = 2 / (bound * constants.curvature)
     return top * np.geomspace(10.0**-_DECADES, 1, _GUESSES)

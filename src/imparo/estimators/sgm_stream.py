@@ -84,7 +84,10 @@ class SGMLearner(SGMMachine):
         allowed = np.ones(n, bool)
         candidate = self._learned(candidates, source, Y, np.ones(n), allowed, seed)[0]
         bound = self._bound(candidate.kernel, source, kept)
-        steps = steps_of(self.step, self.decay, self.beta, self._checked_loss(), bound, Y, 1.0)
+        steps = steps_of(
+            self.step, self.decay, self.beta, self._checked_loss(), bound, Y, 1.0,
+            averaged=bool(self.average),
+        )  # fmt: skip
         if steps.rule is not None and not steps.rule.decaying:
             raise ValueError(
                 f"step={steps.rule.name!r} depends on the number of rows, which a stream does "

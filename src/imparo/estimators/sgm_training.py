@@ -13,7 +13,7 @@ from imparo.estimators.sgm_steps import Steps
 from imparo.estimators.splits import Splits
 from imparo.losses import Loss
 from imparo.progress import track
-from imparo.scores import MeanLoss, Score
+from imparo.scores import MeanLoss, Misclassification, Score
 from imparo.sgm import Schedule, State, Sweep
 
 # An error that falls by less has not improved, for the patience of the search.
@@ -153,6 +153,7 @@ class Walk:
         n = len(problem.steps)
         self.errors, self.losses = np.empty((n, 0)), np.empty((n, 0))
         self._least = np.full((n, 2), np.inf)
+        self._lowest = np.full((n, 2), np.inf)
         self._since = np.zeros(n, int)
         self._done = 0
 
@@ -199,7 +200,12 @@ class Walk:
         least = self._least[alive]
         better = (errors < least[:, 0]) | ((errors == least[:, 0]) & (losses < least[:, 1]))
         better &= np.isfinite(errors)
-        clearly = errors < least[:, 0] * (1 - _IMPROVEMENT)
+        # A rate of errors may rest while the loss still falls.
+        rates = isinstance(self.score, Misclassification)
+        now = np.stack([errors, losses if rates else errors], axis=1)
+        then = self._lowest[alive]
+        clearly = (now < then * (1 - _IMPROVEMENT)).any(axis=1)
+        self._lowest[alive] = np.minimum(now, then)
         self._least[alive[better]] = np.stack([errors, losses], axis=1)[better]
         self._since[alive] = np.where(clearly, 0, self._since[alive] + 1)
         for place in np.flatnonzero(better):
