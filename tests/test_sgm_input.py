@@ -12,7 +12,7 @@ from sklearn.model_selection import GroupKFold, KFold
 from imparo import SGMClassifier, SGMRegressor
 from imparo.errors import MemoryBudgetError, SelectionWarning
 from imparo.kernels import Gaussian, pairwise
-from imparo.losses import EpsilonInsensitive
+from imparo.losses import EpsilonInsensitive, Loss
 
 LOSSES = ["square", "absolute", "epsilon_insensitive"]
 SPACES = {
@@ -1101,3 +1101,64 @@ def test_a_warm_start_keeps_learned_widths(waves):
     model.set_params(warm_start=True).fit(X, y)
     assert model.kernel_ is kernel
     assert model.relevance_ is relevance
+
+
+# What a review found
+
+
+class Huber(Loss):
+    """A loss of one's own."""
+
+    def _value(self, y, a):
+        away = np.abs(a - y)
+        return np.where(away < 1, away**2 / 2, away - 0.5)
+
+    def _derivative(self, y, a):
+        return np.clip(a - y, -1, 1)
+
+
+def test_a_loss_of_ones_own_needs_a_step(wave):
+    X, y = wave
+    model = SGMRegressor(loss=Huber(), sigma=1.0, step=[0.1, 0.3], epochs=5, random_state=0)
+    assert model.fit(X, y).score(X, y) > 0.5
+    with pytest.raises(ValueError, match=r"constants of Huber are not known.*numbers as steps"):
+        model.set_params(step="auto").fit(X, y)
+
+
+def test_centers_that_memory_does_not_allow(rng):
+    X, y = rng.normal(size=(900, 2)), rng.normal(size=900)
+    model = SGMRegressor(sigma=0.3, features="nystrom", memory="4MB", random_state=0)
+    assert len(model.fit(X, y).map_) <= 290  # 4e6 bytes are six matrices of 288 x 288
+    with pytest.raises(MemoryBudgetError, match=r"720 centers need .* at most 288 centers"):
+        model.set_params(n_features=720).fit(X, y)
+
+
+@pytest.mark.parametrize("as_rows", [np.asarray, sparse.csr_array])
+def test_a_warm_start_keeps_rows_that_it_is_given_again_once(rng, as_rows):
+    X, y = rng.choice([0.0, 0.0, 1.0, 2.0], size=(40, 6)), rng.normal(size=40)
+    X = np.vstack([X, X[:5]])  # equal rows among them
+    y = np.append(y, rng.normal(size=5))
+    settings = {"sigma": 1.0, "step": 0.1, "batch_size": 45, "random_state": 0}
+    once = SGMRegressor(**settings, epochs=9).fit(as_rows(X), y)
+    model = SGMRegressor(**settings, epochs=3, warm_start=True)
+    for _ in range(3):
+        model.fit(as_rows(X), y)
+    assert model.X_fit_.shape[0] == len(np.unique(X, axis=0))
+    assert_allclose(model.predict(as_rows(X)), once.predict(as_rows(X)), rtol=1e-10)
+
+
+def test_the_weights_of_a_stream_stay_within_memory(rng):
+    X, y = rng.normal(size=(50, 2000)), rng.normal(size=50)
+    model = SGMRegressor("linear", memory="1.5MB")
+    with pytest.raises(MemoryBudgetError, match="weights of 30 steps, 1 outputs and 2,000"):
+        model.partial_fit(X, y)
+    model.set_params(step=0.001).partial_fit(X[:5], y[:5])
+
+
+def test_pace_is_counted_in_passes(wave):
+    """The last judgement is far off: a small step has the time to catch up."""
+    X, y = wave
+    model = SGMRegressor(
+        sigma=1.0, step=[0.01, 1.0], epochs=[1, 2, 3, 4, 5, 6, 200], patience=5, random_state=0
+    ).fit(X, y)
+    assert np.isfinite(model.path_.errors[0]).all()

@@ -96,8 +96,9 @@ def loss_constants(loss: Any) -> LossConstants:
     loss = as_loss(loss)
     if type(loss) not in _CONSTANTS:
         raise ValueError(
-            f"the constants of {type(loss).__name__} are not known; give one of "
-            f"{', '.join(cls.__name__ for cls in _CONSTANTS)}"
+            f"the constants of {type(loss).__name__} are not known, which rules and automatic "
+            "steps need; give numbers as steps, or one of the losses "
+            f"{', '.join(cls.__name__ for cls, known in _CONSTANTS.items() if known.convex)}"
         )
     return _CONSTANTS[type(loss)]
 

@@ -30,10 +30,10 @@ class SGMRegressor(Regressor, SGMLearner):
       ``step="nonsmooth-constant", epochs="auto"``.
 
     Steps are exact and still run as products of matrices (:mod:`imparo.sgm.recursion`). Cost
-    of a pass on p features, C step sizes and T outputs: n(4pCT + 64p) and the features; on an
-    expansion over all rows half of the kernel matrix for one pass, n²d + n²CT, all of it for
-    every later one unless it fits into half of ``memory``. Nothing of size n² is stored
-    otherwise.
+    of a pass on p features, C step sizes and T outputs: n(4pCT + 128p), 2npCT more for the
+    average, and the features; on an expansion over all rows half of the kernel matrix for one
+    pass, n²d + n²CT, all of it for every later one unless it fits into half of ``memory``.
+    Nothing of size n² is stored otherwise.
 
     Parameters
     ----------
@@ -53,8 +53,9 @@ class SGMRegressor(Regressor, SGMLearner):
     beta : float, default 1
         Exponent of the approximation error, for rules.
     epochs : int, array-like, "auto" or "rule", default 1
-        Passes over the rows. A single number is made as it is; of a grid, or of up to 100 for
-        "auto", the best is chosen; "rule" is what the rule of ``step`` prescribes.
+        Passes over the rows. A single number is made as it is, unless ``checks_per_epoch`` is
+        above 1; of a grid, or of up to 100 for "auto", the best is chosen; "rule" is what the
+        rule of ``step`` prescribes.
     patience : int or None, default 5
         Judgements without improvement by a thousandth, of the error or of the loss where
         errors are counted, after which a step size is given up; so is one that cannot reach

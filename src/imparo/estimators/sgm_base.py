@@ -116,8 +116,15 @@ class SGMMachine(SGMParameters):
 
         def ready(candidate: Candidate) -> Ready:
             map = self._map(source, candidate.kernel, kind, allowed, seed, before)
-            rows = self._as_sweep_rows(source, candidate.kernel, map, kind, passes)
-            check_memory(problem, rows, max(1, len(splits)), parse_memory(self.memory))
+            rows = self._as_sweep_rows(
+                source, candidate.kernel, map, kind, passes, max(1, len(splits)),
+                min(2, len(candidates)),
+            )  # fmt: skip
+            copies = (max(1, len(splits)) + 1) * (2 if self.average else 1)
+            check_memory(
+                len(steps), Y.shape[1], rows.n_features, Y.itemsize, copies,
+                parse_memory(self.memory),
+            )  # fmt: skip
             return Ready(candidate, map, rows)
 
         if single:
@@ -157,6 +164,7 @@ class SGMMachine(SGMParameters):
                     best = found, walk
                 else:
                     walk.forget()
+                    del found
                 stopped = walk.stopped
         except KeyboardInterrupt:
             reached = bool(walks) and walks[-1].best is not None
@@ -244,12 +252,14 @@ class SGMMachine(SGMParameters):
         return self._drawn_map(source, kernel, kind, allowed, seed)
 
     def _as_sweep_rows(
-        self, source: Source, kernel: Kernel, map: FeatureMap | None, kind: str, passes: int
-    ) -> FeatureRows | PointRows:
+        self, source: Source, kernel: Kernel, map: FeatureMap | None, kind: str, passes: int,
+        n_sweeps: int = 1, n_held: int = 1,
+    ) -> FeatureRows | PointRows:  # fmt: skip
         memory = parse_memory(self.memory)
         if kind != EXACT:
-            return FeatureRows(source, map, memory, passes)
-        return PointRows(source, kernel, getattr(self, "_points", None), memory, passes)
+            return FeatureRows(source, map, memory // n_held, passes)
+        points = getattr(self, "_points", None)
+        return PointRows(source, kernel, points, memory, passes, n_sweeps, n_held)
 
     def _before(self, source: Source, Y: Array, unit: float, shift: Array) -> State | None:
         """Return the state that a warm start begins with, in the units of Y."""

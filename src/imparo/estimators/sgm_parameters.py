@@ -6,7 +6,8 @@ import numpy as np
 from sklearn.base import is_regressor
 
 from imparo.data.sources import Source
-from imparo.engine import Array
+from imparo.engine import Array, parse_memory
+from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
 from imparo.estimators.candidates import Candidate, is_learned
 from imparo.estimators.inputs import check_type
@@ -32,6 +33,8 @@ _FEW = 5000
 _MOST_PASSES = 100
 # Features by default: so many times √n, within limits; twice as many if they are random.
 _FEATURES, _FEWEST, _MOST = 6, 200, 4000
+# Matrices of m x m numbers that are in memory while a map to m centers is made.
+_MATRICES = 6
 # Rows by which an unbounded K(x, x) is bounded.
 _SAMPLE = 1000
 
@@ -236,6 +239,7 @@ class SGMParameters(Subsampled):
                 m = n_given(self.centers) if free else m
             else:
                 m = min(m, int(np.count_nonzero(allowed)))
+            m = self._affordable(m, parse_memory(self.memory))
             return NystromMap(kernel, self._choose(source, kernel, allowed, m, seed).X)
         auto = isinstance(self.features, str) and self.features == "auto"
         rule = as_feature_rule("fourier" if auto else self.features)
@@ -245,6 +249,16 @@ class SGMParameters(Subsampled):
         if rule.needs_rows:
             rows = source.take(rows_to_choose_by(n, seed, allowed))
         return rule.draw(kernel, d, count, seed, rows)
+
+    def _affordable(self, m: int, memory: int) -> int:
+        """Return m, or fewer centers where memory allows no more and none were asked for."""
+        room = int(np.sqrt(memory / (8 * _MATRICES)))
+        if m <= room or (isinstance(self.n_features, str) and not are_given(self.centers)):
+            return max(1, min(m, room))
+        raise MemoryBudgetError(
+            f"{m:,} centers need {8 * _MATRICES * m**2:,} bytes and memory is {memory:,}; use "
+            f"at most {room:,} centers, or raise memory"
+        )
 
 
 def _check_name(features: str) -> None:

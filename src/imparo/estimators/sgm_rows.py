@@ -19,6 +19,8 @@ Part = tuple[Any, Array]
 REPLACEMENT, SHUFFLED, IN_ORDER = "replacement", "shuffled", "in order"
 # Rows of a chunk; blocks of a sweep are cut from it.
 _CHUNK = 1024
+# Points whose kernel values are computed together.
+_POINTS = 4096
 # Rows of a stream that are shuffled together, as far as memory allows.
 _BUFFER = 2**16
 # Rows of a block where features are sparse: weights of many columns are added to at once.
@@ -47,7 +49,11 @@ class FeatureRows:
         self.source, self.map = source, map
         n, d = source.shape
         self.n_features = d if map is None else len(map)
-        per_row = source.dtype.itemsize * (4 * self.n_features + 3 * d)
+        self._sparse = sparse.issparse(next(source.blocks(1))[1])
+        # Sparse rows take the room of their entries, each a number and its column.
+        width = 2 * _entries(source) if self._sparse else d
+        columns = width if map is None else len(map)
+        per_row = source.dtype.itemsize * (4 * columns + 3 * width)
         size = rows_within(per_row, memory // 4, "one row of features")
         self._size = min(size, _CHUNK)
         self._buffer = min(max(1, memory // 8 // per_row), _BUFFER)
@@ -102,7 +108,7 @@ class FeatureRows:
 
     def space(self, state: State) -> Space:
         """Return the space of the weights of a state."""
-        is_sparse = self.map is None and sparse.issparse(next(self.source.blocks(1))[1])
+        is_sparse = self.map is None and self._sparse
         return FeatureSpace(state.W, state.V, _SPARSE_BLOCK if is_sparse else 64)
 
 
@@ -120,34 +126,42 @@ class PointRows:
         Points of an earlier expansion.
     memory : int
     passes : int
+    n_sweeps : int
+        Sweeps at the same time, each with points of its own order.
+    n_held : int
+        Kernel matrices at the same time: the best width is kept beside the next.
     """
 
-    at_hand = True
-
     def __init__(
-        self, source: Source, kernel: Kernel, points: Any, memory: int, passes: int
-    ) -> None:
+        self, source: Source, kernel: Kernel, points: Any, memory: int, passes: int,
+        n_sweeps: int = 1, n_held: int = 1,
+    ) -> None:  # fmt: skip
         self.kernel, (n, d) = kernel, source.shape
         self.n_before = 0 if points is None else points.shape[0]
         self.n_features = self.n_before + n
         itemsize = source.dtype.itemsize
-        # The points, their copy in the order in which they are met, and a block of K.
-        needed = itemsize * (2 * self.n_features * d + 4 * 512 * min(self.n_features, 4096))
+        stored = passes > 1 and n_held * itemsize * self.n_features**2 <= memory // 2
+        # The points, copies in the order in which they are met, and a block of K with what
+        # distances need: points centered, and these with their norms.
+        copies = 2 if stored else n_held * (1 + n_sweeps)
+        block = (4 * 512 + 3 * d) * min(self.n_features, _POINTS)
+        needed = itemsize * (copies * self.n_features * d + block)
         if needed > memory and not sparse.issparse(next(source.blocks(1))[1]):
             raise MemoryBudgetError(
                 f"an expansion over {self.n_features:,} points of {d} columns needs "
                 f"{needed:,} bytes and memory is {memory:,}; raise memory, or give "
                 "features='nystrom' or 'fourier'"
             )
-        X = source.take(np.arange(n))
+        X = next(source.blocks(n))[1] if source.at_hand else source.take(np.arange(n))
         if self.n_before:
             X = stacked([points, X])
         self.X = X
         self._K: Array | None = None
-        if passes > 1 and itemsize * self.n_features**2 <= memory // 2:
+        if stored:
             self._K = np.empty((self.n_features, self.n_features), source.dtype)
-            for rows in row_blocks(self.n_features, 512):
-                self._K[rows] = kernel(X[rows], X)
+            for columns in row_blocks(self.n_features, _POINTS):
+                for rows in row_blocks(self.n_features, 512):
+                    self._K[rows, columns] = kernel(X[rows], X[columns])
 
     def passing(self, rows: Array, how: str, rng: np.random.RandomState) -> Iterator[Part]:
         """Yield the rows of one pass."""
@@ -166,16 +180,41 @@ class PointRows:
             rows |= state.V.any(axis=1)
         places = np.flatnonzero(rows)
         X, state = self.X[places], state.rows(places)
-        if not merge or sparse.issparse(X):
+        if not merge:
             return X, state
-        _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
-        return (X, state) if len(first) == len(X) else (X[first], state.merged(place.ravel()))
+        first, place = _distinct(X)
+        return (X, state) if len(first) == len(place) else (X[first], state.merged(place))
 
     def space(self, state: State) -> Space:
         """Return the space of the coefficients of a state."""
         if self._K is not None:
             return StoredExpansion(self._K, state.W, state.V)
         return GrowingExpansion(self.kernel, self.X, state.W, state.V)
+
+
+def _distinct(X: Any) -> tuple[Array, Array]:
+    """Return the first of equal rows, and for every row which of these it is."""
+    if not sparse.issparse(X):
+        _, first, place = np.unique(X, axis=0, return_index=True, return_inverse=True)
+        return first, place.ravel()
+    X = X.copy()
+    X.sum_duplicates()
+    known: dict[bytes, int] = {}
+    firsts: list[int] = []
+    place = np.empty(X.shape[0], np.intp)
+    for i, (start, stop) in enumerate(zip(X.indptr[:-1], X.indptr[1:], strict=True)):
+        row = X.indices[start:stop].tobytes() + X.data[start:stop].tobytes()
+        if row not in known:
+            known[row] = len(firsts)
+            firsts.append(i)
+        place[i] = known[row]
+    return np.array(firsts, np.intp), place
+
+
+def _entries(source: Source) -> int:
+    """Return how many entries a sparse row has, by the first rows."""
+    X = next(source.blocks(_CHUNK))[1]
+    return -(-X.nnz // max(1, X.shape[0])) + 1
 
 
 def _order(rows: Array, how: str, rng: np.random.RandomState) -> Array:

@@ -10,7 +10,7 @@ from imparo.engine import Array
 from imparo.estimators import grids
 from imparo.losses import Loss
 from imparo.sgm import Schedule
-from imparo.steps import STEP_RULES, LossConstants, StepRule, loss_constants, step_rule
+from imparo.steps import STEP_RULES, StepRule, loss_constants, step_rule
 
 # Guesses of the thesis, and how far down they go from the largest.
 _GUESSES, _DECADES = 30, 5
@@ -81,10 +81,9 @@ def steps_of(
     -------
     Steps
     """
-    constants = loss_constants(loss)
     _check_beta(beta, step)
     if isinstance(step, StepRule) or (isinstance(step, str) and step != "auto"):
-        return _of_rule(step, decay, float(beta), loss, constants, bound)
+        return _of_rule(step, decay, float(beta), loss, bound)
     scale = _scale(loss, Y, unit) / bound
     given = not isinstance(step, str)
     if isinstance(decay, str):
@@ -94,19 +93,17 @@ def steps_of(
         etas = _grid("step", step) if given else np.array([_FIRST * scale])
     else:
         thetas = _grid("decay", decay, zero=True)
-        etas = _grid("step", step) if given else _guesses(constants, bound, scale, averaged)
+        etas = _grid("step", step) if given else _guesses(loss, bound, scale, averaged)
     return Steps(etas, thetas)
 
 
-def _of_rule(
-    step: Any, decay: Any, beta: float, loss: Loss, constants: LossConstants, bound: float
-) -> Steps:
+def _of_rule(step: Any, decay: Any, beta: float, loss: Loss, bound: float) -> Steps:
     if isinstance(step, str) and step not in STEP_RULES:
         raise ValueError(
             f"step={step!r} is not known; give a number, a grid, 'auto' or one of the rules "
             f"{', '.join(STEP_RULES)}"
         )
-    rule = step_rule(step)
+    rule, constants = step_rule(step), loss_constants(loss)
     if isinstance(decay, str) or np.size(decay) != 1 or float(np.ravel(decay)[0]) != 0:
         raise ValueError(
             f"decay={decay!r} has no effect with step={rule.name!r}, which has its own; leave "
@@ -154,8 +151,9 @@ def _scale(loss: Loss, Y: Array, unit: float) -> float:
     return size / slope if 0 < slope < math.inf else 1.0
 
 
-def _guesses(constants: LossConstants, bound: float, scale: float, averaged: bool) -> Array:
+def _guesses(loss: Loss, bound: float, scale: float, averaged: bool) -> Array:
     """Return 30 step sizes, down five decades from the largest of use."""
+    constants = loss_constants(loss)
     top = (_LARGEST_AVERAGED if averaged else _LARGEST) * scale
     if constants.smooth:
         top = 2 / (bound * constants.curvature)

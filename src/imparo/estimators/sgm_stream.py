@@ -7,12 +7,13 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import validate_data
 
 from imparo.data.sources import ArraySource, Source
-from imparo.engine import Array
+from imparo.engine import Array, parse_memory
 from imparo.estimators.inputs import check_dtype, check_rows
 from imparo.estimators.sgm_base import SGMMachine, Trained
 from imparo.estimators.sgm_parameters import EXACT, LINEAR
 from imparo.estimators.sgm_rows import IN_ORDER, PointRows
 from imparo.estimators.sgm_steps import steps_of
+from imparo.estimators.sgm_training import check_memory
 from imparo.kernels import as_kernel
 from imparo.sgm import State, Sweep
 
@@ -48,6 +49,10 @@ class SGMLearner(SGMMachine):
             self._start(source, Y)
         kind, state = self.features_, self._state
         rows = self._as_sweep_rows(source, self.kernel_, self.map_, kind, 1)
+        check_memory(
+            len(state.schedule), state.n_outputs, rows.n_features, Y.itemsize,
+            4 if self.average else 2, parse_memory(self.memory),
+        )  # fmt: skip
         if kind == EXACT:
             state = state.padded(n)
         sweep = Sweep(rows.space(state), state, loss, Y, weight, batch=int(self.batch_size))

@@ -174,8 +174,7 @@ class Walk:
                 continue
             self._judge(check)
             # In the end nobody leaves: the best may go on over the rows held out.
-            left = int(np.count_nonzero(checks > self._done))
-            if left and self._leave(left):
+            if self._done < last and self._leave(checks):
                 self.stopped = "patience"
                 return
 
@@ -214,13 +213,13 @@ class Walk:
                 state = self.sweeps[0].state(int(place))
                 self.best = Found(error, loss, int(alive[place]), check, state)
 
-    def _leave(self, left: int) -> bool:
+    def _leave(self, checks: Array) -> bool:
         """Let candidates go that do not improve; return whether none is left."""
         alive = self.sweeps[0].candidates
         gone = np.any([sweep.dead for sweep in self.sweeps], axis=0)
         if self.problem.patience is not None:
             gone |= self._since[alive] >= self.problem.patience
-            gone |= self._are_too_far(alive, left)
+            gone |= self._are_too_far(alive, checks)
         if gone.all():
             return True
         if gone.any():
@@ -228,7 +227,7 @@ class Walk:
                 sweep.keep(~gone)
         return False
 
-    def _are_too_far(self, alive: Array, left: int) -> Array:
+    def _are_too_far(self, alive: Array, checks: Array) -> Array:
         """Return which candidates cannot become the best in what is left, at their pace.
 
         Errors fall ever more slowly, so that the pace of the last judgements is the most that
@@ -239,7 +238,9 @@ class Walk:
             return np.zeros(len(alive), bool)
         least = np.minimum.accumulate(self.errors[alive], axis=1)
         now, then = least[:, -1], least[:, -1 - patience]
-        return now - left * (then - now) / patience > self.best.error
+        made = checks[done - 1] - checks[done - 1 - patience]
+        left = checks[-1] - checks[done - 1]
+        return now - left * (then - now) / made > self.best.error
 
     def is_better_than(self, other: "Walk") -> bool:
         """Return whether the best of this walk is better than that of another one."""
@@ -272,22 +273,21 @@ class Walk:
             for part, positions in self.rows.passing(held, problem.sampling, fresh):
                 sweep.advance(part, positions)
             return _finite(sweep)
+        self.sweeps, self._walks = [], []  # their memory is needed
         schedule = problem.steps.schedule(len(problem.kept)).take(np.array([best.candidate]))
         return passed(problem, self.rows, schedule, best.check + 1, fresh, before)
 
 
 def check_memory(
-    problem: Problem, rows: FeatureRows | PointRows, n_splits: int, memory: int
+    n_steps: int, n_outputs: int, n_features: int, itemsize: int, copies: int, memory: int
 ) -> None:
-    """Raise if the weights of all candidates do not fit."""
-    copies = (n_splits + 1) * (2 if problem.averaged else 1)
-    columns = len(problem.steps) * problem.Y.shape[1]
-    needed = problem.Y.itemsize * rows.n_features * columns * copies
+    """Raise if the weights of all candidates do not fit, in so many copies."""
+    needed = itemsize * n_features * n_steps * n_outputs * copies
     if needed > memory:
         raise MemoryBudgetError(
-            f"weights of {len(problem.steps)} steps, {problem.Y.shape[1]} outputs and "
-            f"{rows.n_features:,} features or points need {needed:,} bytes and memory is "
-            f"{memory:,}; give fewer steps or features, or raise memory"
+            f"weights of {n_steps} steps, {n_outputs} outputs and {n_features:,} features or "
+            f"points need {needed:,} bytes and memory is {memory:,}; give fewer steps or "
+            "features, or raise memory"
         )
 
 
@@ -312,6 +312,6 @@ def _finite(sweep: Sweep) -> State:
     if sweep.dead.all():
         raise TooLargeError(
             f"step={float(sweep.schedule.eta[0]):.3g} is too large: numbers overflow; give a "
-            "smaller one, or step='auto'"
+            "smaller one, or scale the columns of X"
         )
     return sweep.state()

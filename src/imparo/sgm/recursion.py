@@ -4,7 +4,7 @@ Row i of a block is predicted by the weights before the block, and by what the r
 in the block added: f_i = f⁰_i + Σ_{k<i} K_ik c_k with c_k = −η_k ℓ'₋(y_k, f_k). That is a
 fixed point, C = −η ℓ'₋(Y, F⁰ + LC) with L strictly lower triangular, so that iterating it makes
 at least one more row exact each time and ends where a loop over the rows would, in some five
-rounds. Where numba is installed the loop is compiled instead, which is ten times faster still
+rounds. Where numba is installed the loop is compiled instead, which is faster by far
 (``python -m benchmarks sgm``); all other rows of a block come in by products either way.
 """
 

@@ -52,8 +52,9 @@ def _mean(W: Array, V: Array | None, a: Array | None) -> Array:
     """Return W − V/a, the weighted average; W where nothing was averaged or no step taken."""
     if V is None or a is None:
         return W
-    with np.errstate(invalid="ignore", divide="ignore"):
-        return W - np.where(a > 0, V / a, 0).astype(W.dtype)
+    # V is 0 where a is. One copy and no more: there may be many columns.
+    part = V / np.where(a > 0, a, 1).astype(V.dtype)
+    return np.subtract(W, part, out=part)
 
 
 class FeatureSpace:
@@ -81,7 +82,7 @@ class FeatureSpace:
         return default_engine().inner(rows, rows)
 
     def add(self, rows: Any, C: Array, D: Array | None, *, later: bool = False) -> None:
-        """Add ΦᵀC. Cost 2bpK."""
+        """Add ΦᵀC, and ΦᵀD. Cost 2bpK each."""
         pairs = [(self.W, C)] if D is None else [(self.W, C), (self.V, D)]
         if later:
             if not self._later:
