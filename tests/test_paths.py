@@ -3,6 +3,7 @@
 import json
 
 import matplotlib as mpl
+import matplotlib.pyplot
 import numpy as np
 import pytest
 

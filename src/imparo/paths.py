@@ -22,7 +22,7 @@ _LABELS = {
 }
 
 # Lines with a label each; of more, only the best one has it.
-_MOST_LABELS = 6
+_MOST_LABELS = 8
 
 
 @persistent

@@ -7,7 +7,7 @@ M = P S K S P and the right-hand side P S Y, the primal on ΦᵀΦ with Φ = P S
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,8 @@ _COPIES_TO_DECOMPOSE = 3.5
 _COPIES_IN_PRIMAL = 4.75
 # K is made in so many strips, so that the scratch memory of a kernel is a part of K.
 _STRIPS = 8
+# Points whose kernel values are multiplied with coefficients together.
+_POINTS = 4096
 
 
 @dataclass(frozen=True)
@@ -348,3 +350,31 @@ def predict_in_blocks(
     for rows in row_blocks(X.shape[0], block):
         F[rows] = product(features(X[rows]), coef)
     return F
+
+
+def predict_by_points(kernel: Kernel, X: Any, points: Any, coef: Array, memory: int) -> Array:
+    """Return K(X, points)·coef, in blocks of rows and of points, which stay in the cache.
+
+    Half as fast again as all points at once, from some thousand points on.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : array or sparse matrix of shape (n, d)
+    points : array or csr matrix of shape (p, d)
+    coef : array of shape (p, T)
+    memory : int
+
+    Returns
+    -------
+    array of shape (n, T)
+    """
+    F = np.zeros((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
+    for some in row_blocks(points.shape[0], _POINTS):
+        values = partial(_values, kernel, points[some])
+        F += predict_in_blocks(X, values, coef[some], memory)
+    return F
+
+
+def _values(kernel: Kernel, points: Any, rows: Any) -> Array:
+    return kernel(rows, points)

@@ -13,7 +13,7 @@ from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_rows, used_rows
-from imparo.estimators.problems import predict_in_blocks
+from imparo.estimators.problems import predict_by_points, predict_in_blocks
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
 from imparo.estimators.sgm_rows import FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of
@@ -330,13 +330,7 @@ class SGMMachine(SGMParameters):
         if kind == LINEAR:
             F = default_engine().product(X, np.atleast_2d(coef).T)
         elif kind == EXACT:
-            points = self.X_fit_
-            if points.shape[0] == 0:  # a kernel function may not take blocks of no rows
-                F = np.zeros((X.shape[0], T), coef.dtype)
-            else:
-                F = predict_in_blocks(
-                    X, lambda x: self.kernel_(x, points), coef.reshape(-1, T), memory
-                )
+            F = predict_by_points(self.kernel_, X, self.X_fit_, coef.reshape(-1, T), memory)
         elif kind == NYSTROM:
             assert isinstance(self.map_, NystromMap)
             # K(x, X̃)T⁻¹w: T is applied to the weights, not to every row.
