@@ -18,7 +18,7 @@ from imparo import SGMClassifier
 from imparo.data.sources import ArraySource
 from imparo.estimators.sgm_rows import PointRows
 from imparo.estimators.sgm_steps import steps_of
-from imparo.estimators.sgm_training import Problem, Walk
+from imparo.estimators.sgm_training import Task, Walk
 from imparo.kernels import Gaussian
 from imparo.losses import Hinge
 from imparo.paths import pyplot
@@ -298,7 +298,7 @@ def _losses(
         settings["step"], settings.get("decay", 0.0), 1.0, loss, 1.0, codes[:1000], 1.0,
         averaged=average,
     )  # fmt: skip
-    problem = Problem(
+    problem = Task(
         codes, np.ones(len(y)), np.arange(1000), loss, 1.0, steps, "shuffled", 1, average,
         False, 1, None, False,
     )  # fmt: skip

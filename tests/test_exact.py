@@ -12,7 +12,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import PolynomialFeatures
 
-from imparo import KernelClassifier, KernelRegressor
+from imparo import KernelClassifier, KernelRegressor, NystromRegressor, SGMRegressor
 from imparo.kernels import Constant, Gaussian, Linear, Matern, Polynomial
 
 LAMBDA = 1e-3
@@ -292,3 +292,23 @@ def test_pumadyn_error_of_the_thesis(real_data):
 
 def test_linear_is_the_object_of_that_name():
     assert KernelRegressor("linear").fit([[1.0], [2.0]], [1, 2]).kernel_ == Linear()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        KernelRegressor(sigma=1.0, penalty=1e-3),
+        NystromRegressor(sigma=1.0, penalty=1e-3, n_centers=20, random_state=0),
+        SGMRegressor(sigma=1.0, step=0.5, features="exact", random_state=0),
+        SGMRegressor(sigma=1.0, step=0.5, features="nystrom", n_features=20, random_state=0),
+    ],
+    ids=repr,
+)
+def test_predictions_do_not_depend_on_the_parts_that_points_come_in(model, monkeypatch):
+    rng = np.random.default_rng(0)
+    X, Y = rng.normal(size=(50, 2)), rng.normal(size=(50, 3))
+    model.fit(X, Y)
+    whole = model.predict(X)
+    monkeypatch.setattr("imparo.estimators.problems.CACHED_COLUMNS", 7)
+    assert_allclose(model.predict(X), whole, rtol=1e-10, atol=1e-12)
+    assert np.abs(whole).max() > 0.01

@@ -652,7 +652,7 @@ class Disk:
             inode = path.stat().st_ino
             names[path.name] = inode
             if inode not in self.held:
-                self.held[inode] = open(path, "rb")  # noqa: SIM115
+                self.held[inode] = open(path, "rb")  # noqa: SIM115 (held open, as its name says)
         return names
 
     def synced(self, handle):

@@ -369,7 +369,7 @@ def test_blocks_of_expansions_are_as_long_as_they_say(kind, batch):
 
 @pytest.mark.parametrize("kind", ["growing", "growing sparse"])
 def test_points_of_an_expansion_may_be_evaluated_in_parts(kind, monkeypatch):
-    monkeypatch.setattr("imparo.sgm.spaces._CHUNK", 7)
+    monkeypatch.setattr("imparo.sgm.spaces.CACHED_COLUMNS", 7)
     data, passes = problem(kind, Hinge()), draws(60, 60)
     sweep = data.run(data.sweep(data.zero(), block=16), passes)
     assert_follows(sweep, loops_of(data, passes, 1))

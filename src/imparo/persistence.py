@@ -111,7 +111,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file to save to")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to save to")
-    _write_atomically(path, save_tensors(arrays, metadata=metadata))
+    write_atomically(path, save_tensors(arrays, metadata=metadata))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -179,7 +179,8 @@ def _digest(array: np.ndarray) -> str:
     return hashlib.sha256(text + np.ascontiguousarray(array).tobytes()).hexdigest()
 
 
-def _write_atomically(path: Path, content: bytes) -> None:
+def write_atomically(path: Path, content: bytes) -> None:
+    """Write a file beside its place and move it there, durably: the old one, or the new."""
     # Not tempfile: it hides the file from others, and to read the umask is to change it
     # for every thread.
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
@@ -193,11 +194,16 @@ def _write_atomically(path: Path, content: bytes) -> None:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
-    folder = os.open(path.parent, os.O_RDONLY)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder durable."""
+    handle = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(handle)
     finally:
-        os.close(folder)
+        os.close(handle)
 
 
 # Every tree node is JSON's own, or a dict with the one key that names its kind.

@@ -5,7 +5,13 @@ GPU or a cluster is another class with the same methods, and no caller changes.
 """
 
 from imparo.engine.base import Array, Engine
-from imparo.engine.blocks import available_memory, parse_memory, row_blocks, rows_within
+from imparo.engine.blocks import (
+    CACHED_COLUMNS,
+    available_memory,
+    parse_memory,
+    row_blocks,
+    rows_within,
+)
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
 from imparo.engine.scaling import power_of_two, resolution
@@ -13,6 +19,7 @@ from imparo.engine.threads import one_thread, threads_for
 from imparo.engine.tridiagonal import Tridiagonal
 
 __all__ = [
+    "CACHED_COLUMNS",
     "Array",
     "Engine",
     "NumpyEngine",

@@ -14,6 +14,8 @@ _BINARY = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 # Blocks larger than this gain nothing in speed and leave the last-level cache.
 PREFERRED_BLOCK_BYTES = 32 * 2**20
+#: Columns of a kernel matrix to compute and multiply together, so that they stay in the cache.
+CACHED_COLUMNS = 4096
 
 
 def available_memory() -> int:

@@ -23,7 +23,7 @@ from imparo.estimators.inputs import (
     check_rows,
     used_rows,
 )
-from imparo.estimators.problems import Rows, make_problem, predict_in_blocks
+from imparo.estimators.problems import Rows, make_problem, predict_by_points
 from imparo.estimators.search import Search, best_candidate
 from imparo.estimators.solve import Solved, solve
 from imparo.estimators.splits import Splits, check_validation, make_splits
@@ -177,12 +177,8 @@ class ExactMachine(BaseEstimator):
         if self.X_fit_ is None:  # weights of the columns
             F = default_engine().product(X, coef)
         else:
-            F = predict_in_blocks(
-                X,
-                lambda rows: self.kernel_(rows, self.X_fit_),
-                coef,
-                parse_memory(self.memory),
-            )
+            memory = parse_memory(self.memory)
+            F = predict_by_points(self.kernel_, X, self.X_fit_, coef, memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F
 

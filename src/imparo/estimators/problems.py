@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, default_engine, resolution, row_blocks, rows_within
+from imparo.engine import (
+    CACHED_COLUMNS,
+    Array,
+    default_engine,
+    resolution,
+    row_blocks,
+    rows_within,
+)
 from imparo.errors import MemoryBudgetError
 from imparo.filters import Spectrum
 from imparo.kernels import Kernel, Linear, Precomputed
@@ -27,8 +34,6 @@ _COPIES_TO_DECOMPOSE = 3.5
 _COPIES_IN_PRIMAL = 4.75
 # K is made in so many strips, so that the scratch memory of a kernel is a part of K.
 _STRIPS = 8
-# Points whose kernel values are multiplied with coefficients together.
-_POINTS = 4096
 
 
 @dataclass(frozen=True)
@@ -353,9 +358,7 @@ def predict_in_blocks(
 
 
 def predict_by_points(kernel: Kernel, X: Any, points: Any, coef: Array, memory: int) -> Array:
-    """Return K(X, points)·coef, in blocks of rows and of points, which stay in the cache.
-
-    Half as fast again as all points at once, from some thousand points on.
+    """Return K(X, points)·coef, in blocks of rows and of points that stay in the cache.
 
     Parameters
     ----------
@@ -370,7 +373,7 @@ def predict_by_points(kernel: Kernel, X: Any, points: Any, coef: Array, memory: 
     array of shape (n, T)
     """
     F = np.zeros((X.shape[0], coef.shape[1]), np.result_type(coef, np.float32))
-    for some in row_blocks(points.shape[0], _POINTS):
+    for some in row_blocks(points.shape[0], CACHED_COLUMNS):
         values = partial(_values, kernel, points[some])
         F += predict_in_blocks(X, values, coef[some], memory)
     return F

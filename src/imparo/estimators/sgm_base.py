@@ -1,7 +1,7 @@
 """What the stochastic gradient regressor and classifier share: from parameters to a model."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -18,7 +18,7 @@ from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParamete
 from imparo.estimators.sgm_rows import FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of
 from imparo.estimators.sgm_training import (
-    Problem,
+    Task,
     TooLargeError,
     Walk,
     check_memory,
@@ -42,11 +42,10 @@ class Trained(Solved):
 
     state: State
 
-    def scaled(self, scale: float, shift: Array) -> "Trained":
+    def scaled(self, scale: float, shift: Array) -> Self:
         """Return the model of outputs scale·Y + shift."""
-        solved = Solved(self.coef, self.intercept, self.primal).scaled(scale, shift)
         state = self.state.rescaled(scale, shift)
-        return Trained(solved.coef, solved.intercept, solved.primal, state)
+        return replace(super().scaled(scale, shift), state=state)
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class SGMMachine(SGMParameters):
         allowed = Cells.of(splits, kept, len(Y)).may_be_centers()
         if before is None:
             candidates = self._learned(candidates, source, Y, weight, allowed, seed)
-        problem = Problem(
+        problem = Task(
             Y=Y,
             weight=weight.astype(np.float64) / np.mean(weight[kept], dtype=np.float64),
             kept=kept,
@@ -115,7 +114,10 @@ class SGMMachine(SGMParameters):
         passes = -(-int(checks[-1]) // problem.checks) * max(1, len(splits))
 
         def ready(candidate: Candidate) -> Ready:
-            map = self._map(source, candidate.kernel, kind, allowed, seed, before)
+            if before is None:
+                map = self._drawn_map(source, candidate.kernel, kind, allowed, seed)
+            else:
+                map = self.map_
             rows = self._as_sweep_rows(
                 source, candidate.kernel, map, kind, passes, max(1, len(splits)),
                 min(2, len(candidates)),
@@ -140,11 +142,11 @@ class SGMMachine(SGMParameters):
             )
         whole, part = divmod(check, problem.checks)
         self.epochs_ = whole if part == 0 else check / problem.checks
-        self._set_features(kind, found)
+        self._set_features(kind, found.map, found.candidate)
         return self._trained(kind, found, state), path
 
     def _search(
-        self, problem: Problem, candidates: list[Candidate], ready: Any, splits: Splits,
+        self, problem: Task, candidates: list[Candidate], ready: Any, splits: Splits,
         score: Score, method: str, checks: Array, order: int, before: State | None,
     ) -> tuple[Ready, State, Path, int]:  # fmt: skip
         """Return what is best, its state on all rows, the path and the number of checks."""
@@ -207,7 +209,7 @@ class SGMMachine(SGMParameters):
             )
 
     def _path(
-        self, problem: Problem, sigmas: list[Any], walks: list[Walk], checks: Array,
+        self, problem: Task, sigmas: list[Any], walks: list[Walk], checks: Array,
         score: Score, method: str,
     ) -> Path:  # fmt: skip
         count = max(walk.errors.shape[1] for walk in walks)
@@ -243,14 +245,6 @@ class SGMMachine(SGMParameters):
 
     # What a fitted model holds.
 
-    def _map(
-        self, source: Source, kernel: Kernel, kind: str, allowed: Array, seed: int,
-        before: State | None,
-    ) -> FeatureMap | None:  # fmt: skip
-        if before is not None:
-            return self.map_
-        return self._drawn_map(source, kernel, kind, allowed, seed)
-
     def _as_sweep_rows(
         self, source: Source, kernel: Kernel, map: FeatureMap | None, kind: str, passes: int,
         n_sweeps: int = 1, n_held: int = 1,
@@ -284,9 +278,9 @@ class SGMMachine(SGMParameters):
         for name in ("coef_", "dual_coef_", "feature_coef_", "X_fit_", "_points", "map_"):
             self.__dict__.pop(name, None)
 
-    def _set_features(self, kind: str, found: Ready) -> None:
-        self.features_, self.map_ = kind, found.map
-        self.kernel_, self.sigma_ = found.candidate.kernel, found.candidate.sigma
+    def _set_features(self, kind: str, map: FeatureMap | None, candidate: Candidate) -> None:
+        self.features_, self.map_ = kind, map
+        self.kernel_, self.sigma_ = candidate.kernel, candidate.sigma
 
     def _trained(self, kind: str, found: Ready, state: State) -> Trained:
         if kind == EXACT:
@@ -335,7 +329,7 @@ class SGMMachine(SGMParameters):
             assert isinstance(self.map_, NystromMap)
             # K(x, X̃)T⁻¹w: T is applied to the weights, not to every row.
             coef = self.map_.coefficients(coef.reshape(-1, T)).astype(coef.dtype)
-            F = predict_in_blocks(X, self.map_.evaluate, coef, memory)
+            F = predict_by_points(self.kernel_, X, self.map_.centers, coef, memory)
         else:
             assert self.map_ is not None
             F = predict_in_blocks(X, self.map_.transform, coef.reshape(-1, T), memory)

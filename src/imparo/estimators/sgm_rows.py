@@ -1,26 +1,25 @@
 """Rows as a sweep takes them: their features, or their places among the points."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from imparo.data.sources import Source, stacked
-from imparo.engine import Array, row_blocks, rows_within
+from imparo.engine import CACHED_COLUMNS, Array, row_blocks, rows_within
 from imparo.errors import MemoryBudgetError
 from imparo.features import FeatureMap
 from imparo.kernels import Kernel
 from imparo.sgm import FeatureSpace, GrowingExpansion, Space, State, StoredExpansion
+from imparo.sgm.state import in_use
 
 #: What a sweep is handed: rows as its space takes them, and their positions.
 Part = tuple[Any, Array]
 
-REPLACEMENT, SHUFFLED, IN_ORDER = "replacement", "shuffled", "in order"
+REPLACEMENT, SHUFFLED = "replacement", "shuffled"
 # Rows of a chunk; blocks of a sweep are cut from it.
 _CHUNK = 1024
-# Points whose kernel values are computed together.
-_POINTS = 4096
 # Rows of a stream that are shuffled together, as far as memory allows.
 _BUFFER = 2**16
 # Rows of a block where features are sparse: weights of many columns are added to at once.
@@ -78,33 +77,37 @@ class FeatureRows:
         return self._stored is not None or self.source.at_hand
 
     def passing(self, rows: Array, how: str, rng: np.random.RandomState) -> Iterator[Part]:
-        """Yield the rows of one pass: shuffled, drawn with replacement, or in order.
+        """Yield the rows of one pass: shuffled, or drawn with replacement.
 
         Rows of a stream are shuffled among those that are read together.
         """
         if self.at_hand:
-            order = _order(rows, how, rng)
-            for part in row_blocks(len(order), self._size):
-                yield self._take(order[part]), order[part]
-            return
-        if how == REPLACEMENT:
+            yield from self._taken(_order(rows, how, rng))
+        elif how == REPLACEMENT:
             raise ValueError(
                 "sampling='replacement' draws rows from all over, and these are read as a "
                 "stream; give an array, more memory, or sampling='shuffled'"
             )
+        else:
+            yield from self._streamed(rows, rng.permutation)
+
+    def reading(self, rows: Array) -> Iterator[Part]:
+        """Yield rows in the order in which they are stored."""
+        if self.at_hand:
+            return self._taken(np.sort(rows))
+        return self._streamed(rows, lambda found: found)
+
+    def _taken(self, order: Array) -> Iterator[Part]:
+        for part in row_blocks(len(order), self._size):
+            yield self._take(order[part]), order[part]
+
+    def _streamed(self, rows: Array, arranged: Callable[[Array], Array]) -> Iterator[Part]:
         wanted = np.zeros(self.source.shape[0], bool)
         wanted[rows] = True
         for where, X in self.source.blocks(self._buffer):
-            found = np.flatnonzero(wanted[where])
-            if how == SHUFFLED:
-                found = rng.permutation(found)
+            found = arranged(np.flatnonzero(wanted[where]))
             for part in row_blocks(len(found), self._size):
                 yield self._features(X[found[part]]), where.start + found[part]
-
-    def reading(self, rows: Array) -> Iterator[Part]:
-        """Yield rows, in any order, to be judged."""
-        rng = np.random.RandomState(0)
-        return self.passing(np.sort(rows), IN_ORDER, rng)
 
     def space(self, state: State) -> Space:
         """Return the space of the weights of a state."""
@@ -144,7 +147,7 @@ class PointRows:
         # The points, copies in the order in which they are met, and a block of K with what
         # distances need: points centered, and these with their norms.
         copies = 2 if stored else n_held * (1 + n_sweeps)
-        block = (4 * 512 + 3 * d) * min(self.n_features, _POINTS)
+        block = (4 * 512 + 3 * d) * min(self.n_features, CACHED_COLUMNS)
         needed = itemsize * (copies * self.n_features * d + block)
         if needed > memory and not sparse.issparse(next(source.blocks(1))[1]):
             raise MemoryBudgetError(
@@ -159,7 +162,7 @@ class PointRows:
         self._K: Array | None = None
         if stored:
             self._K = np.empty((self.n_features, self.n_features), source.dtype)
-            for columns in row_blocks(self.n_features, _POINTS):
+            for columns in row_blocks(self.n_features, CACHED_COLUMNS):
                 for rows in row_blocks(self.n_features, 512):
                     self._K[rows, columns] = kernel(X[rows], X[columns])
 
@@ -169,16 +172,14 @@ class PointRows:
         yield self.n_before + order, order
 
     def reading(self, rows: Array) -> Iterator[Part]:
-        """Yield rows to be judged."""
+        """Yield rows in the order in which they are stored."""
+        rows = np.sort(rows)
         for part in row_blocks(len(rows), _CHUNK):
             yield self.n_before + rows[part], rows[part]
 
     def used(self, state: State, *, merge: bool = False) -> tuple[Any, State]:
         """Return the points that have a coefficient and their state; equal ones merged."""
-        rows = state.W.any(axis=1)
-        if state.V is not None:
-            rows |= state.V.any(axis=1)
-        places = np.flatnonzero(rows)
+        places = in_use(state.W, state.V)
         X, state = self.X[places], state.rows(places)
         if not merge:
             return X, state
@@ -220,4 +221,4 @@ def _entries(source: Source) -> int:
 def _order(rows: Array, how: str, rng: np.random.RandomState) -> Array:
     if how == REPLACEMENT:
         return rows[rng.randint(len(rows), size=len(rows))]
-    return rng.permutation(rows) if how == SHUFFLED else rows
+    return rng.permutation(rows)

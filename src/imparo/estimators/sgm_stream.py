@@ -11,7 +11,7 @@ from imparo.engine import Array, parse_memory
 from imparo.estimators.inputs import check_dtype, check_rows
 from imparo.estimators.sgm_base import SGMMachine, Trained
 from imparo.estimators.sgm_parameters import EXACT, LINEAR
-from imparo.estimators.sgm_rows import IN_ORDER, PointRows
+from imparo.estimators.sgm_rows import PointRows
 from imparo.estimators.sgm_steps import steps_of
 from imparo.estimators.sgm_training import check_memory
 from imparo.kernels import as_kernel
@@ -58,7 +58,7 @@ class SGMLearner(SGMMachine):
         sweep = Sweep(rows.space(state), state, loss, Y, weight, batch=int(self.batch_size))
         sweep.counts_progress = len(state.schedule) > 1
         sweep.begin(n)
-        for part, positions in rows.passing(np.arange(n), IN_ORDER, np.random.RandomState(0)):
+        for part, positions in rows.reading(np.arange(n)):
             sweep.advance(part, positions)
         if sweep.dead.all():
             raise ValueError(
@@ -104,8 +104,7 @@ class SGMLearner(SGMMachine):
             p, Y.shape[1], steps.schedule(1), Y.dtype, averaged=bool(self.average),
             intercept=bool(self.intercept),
         )  # fmt: skip
-        self.features_, self.map_ = kind, map
-        self.kernel_, self.sigma_ = candidate.kernel, candidate.sigma
+        self._set_features(kind, map, candidate)
         self.path_, self.epochs_, self.stopped_ = None, None, None
 
 

@@ -21,7 +21,7 @@ _IMPROVEMENT = 1e-3
 
 
 @dataclass(frozen=True)
-class Problem:
+class Task:
     """Outputs, weights and how steps are taken: all but the features.
 
     Attributes
@@ -58,25 +58,18 @@ class Problem:
     patience: int | None
     progress: Any
 
-    def begin(self, p: int, schedule: Schedule, before: State | None, new: int) -> State:
-        """Return the state to begin with: w₁ = 0, or where a model was before.
-
-        ``new`` points come after those of the model before.
-        """
-        if before is None:
-            return State.zero(
-                p, self.Y.shape[1], schedule, self.Y.dtype, averaged=self.averaged,
-                intercept=self.intercept,
-            )  # fmt: skip
-        state = before.first(schedule, averaged=self.averaged)
-        return state.padded(new) if new else state
-
     def sweep(
         self, rows: FeatureRows | PointRows, schedule: Schedule, before: State | None
     ) -> Sweep:
-        """Return a sweep at its beginning."""
-        new = rows.n_features - len(before.W) if before is not None else 0
-        state = self.begin(rows.n_features, schedule, before, new)
+        """Return a sweep at its beginning: w₁ = 0, or where a model was before."""
+        if before is None:
+            state = State.zero(
+                rows.n_features, self.Y.shape[1], schedule, self.Y.dtype,
+                averaged=self.averaged, intercept=self.intercept,
+            )  # fmt: skip
+        else:
+            state = before.first(schedule, averaged=self.averaged)
+            state = state.padded(rows.n_features - len(state.W))
         return Sweep(
             rows.space(state), state, self.loss, self.Y, self.weight, batch=self.batch,
             unit=self.unit,
@@ -123,7 +116,7 @@ class Walk:
 
     Parameters
     ----------
-    problem : Problem
+    problem : Task
     rows : FeatureRows or PointRows
     splits : list of (fitted, held) positions
     score : Score
@@ -133,7 +126,7 @@ class Walk:
     """
 
     def __init__(
-        self, problem: Problem, rows: FeatureRows | PointRows, splits: Splits, score: Score,
+        self, problem: Task, rows: FeatureRows | PointRows, splits: Splits, score: Score,
         before: State | None, seed: int,
     ) -> None:  # fmt: skip
         self.problem, self.rows, self.splits, self.score = problem, rows, splits, score
@@ -152,7 +145,6 @@ class Walk:
         self.stopped = "passes"
         n = len(problem.steps)
         self.errors, self.losses = np.empty((n, 0)), np.empty((n, 0))
-        self._least = np.full((n, 2), np.inf)
         self._lowest = np.full((n, 2), np.inf)
         self._since = np.zeros(n, int)
         self._done = 0
@@ -196,22 +188,19 @@ class Walk:
             column = np.full((len(self._since), 1), np.nan)
             column[alive, 0] = values
             setattr(self, name, np.concatenate([getattr(self, name), column], axis=1))
-        least = self._least[alive]
-        better = (errors < least[:, 0]) | ((errors == least[:, 0]) & (losses < least[:, 1]))
-        better &= np.isfinite(errors)
         # A rate of errors may rest while the loss still falls.
         rates = isinstance(self.score, Misclassification)
         now = np.stack([errors, losses if rates else errors], axis=1)
         then = self._lowest[alive]
         clearly = (now < then * (1 - _IMPROVEMENT)).any(axis=1)
         self._lowest[alive] = np.minimum(now, then)
-        self._least[alive[better]] = np.stack([errors, losses], axis=1)[better]
         self._since[alive] = np.where(clearly, 0, self._since[alive] + 1)
-        for place in np.flatnonzero(better):
-            error, loss = float(errors[place]), float(losses[place])
-            if self.best is None or (error, loss) < (self.best.error, self.best.loss):
-                state = self.sweeps[0].state(int(place))
-                self.best = Found(error, loss, int(alive[place]), check, state)
+        place = int(np.lexsort((losses, errors))[0])
+        found = float(errors[place]), float(losses[place])
+        before = (np.inf, np.inf) if self.best is None else (self.best.error, self.best.loss)
+        if found < before and np.isfinite(found[0]):
+            state = self.sweeps[0].state(place)
+            self.best = Found(*found, int(alive[place]), check, state)
 
     def _leave(self, checks: Array) -> bool:
         """Let candidates go that do not improve; return whether none is left."""
@@ -292,7 +281,7 @@ def check_memory(
 
 
 def passed(
-    problem: Problem, rows: FeatureRows | PointRows, schedule: Schedule, checks: int,
+    problem: Task, rows: FeatureRows | PointRows, schedule: Schedule, checks: int,
     rng: np.random.RandomState, before: State | None,
 ) -> State:  # fmt: skip
     """Return the state after passes over all rows, as many parts of passes as ``checks``."""

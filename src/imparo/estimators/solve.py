@@ -1,7 +1,7 @@
 """One point of a path on all rows, by the cheapest route that is exact there."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -20,7 +20,7 @@ class Solved:
     intercept: Array
     primal: bool
 
-    def scaled(self, scale: float, shift: Array) -> "Solved":
+    def scaled(self, scale: float, shift: Array) -> Self:
         """Return the model of outputs scale·Y + shift."""
         coef, intercept = _in_units(self.coef, self.intercept, scale, shift)
         return replace(self, coef=coef, intercept=intercept)
@@ -33,11 +33,10 @@ class Iterated(Solved):
     iterates: Array
     intercepts: Array
 
-    def scaled(self, scale: float, shift: Array) -> "Iterated":
+    def scaled(self, scale: float, shift: Array) -> Self:
         """Return the models of outputs scale·Y + shift."""
-        coef, intercept = _in_units(self.coef, self.intercept, scale, shift)
         iterates, intercepts = _in_units(self.iterates, self.intercepts, scale, shift)
-        return Iterated(coef, intercept, self.primal, iterates, intercepts)
+        return replace(super().scaled(scale, shift), iterates=iterates, intercepts=intercepts)
 
 
 def _in_units(coef: Array, intercept: Array, scale: float, shift: Array) -> tuple[Array, Array]:

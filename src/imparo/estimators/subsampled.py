@@ -13,7 +13,7 @@ from imparo.engine import Array, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
-from imparo.estimators.problems import predict_in_blocks
+from imparo.estimators.problems import predict_by_points
 from imparo.estimators.streamed import Streamed
 from imparo.kernels import Kernel, Precomputed, as_kernel
 
@@ -106,12 +106,9 @@ class Subsampled(Streamed):
         X = validate_data(
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
-        F = predict_in_blocks(
-            X,
-            lambda rows: self.kernel_(rows, self.centers_),
-            coef.reshape(len(coef), np.size(self.intercept_)),
-            parse_memory(self.memory),
-        )
+        coef = coef.reshape(len(coef), np.size(self.intercept_))
+        memory = parse_memory(self.memory)
+        F = predict_by_points(self.kernel_, X, self.centers_, coef, memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F
 

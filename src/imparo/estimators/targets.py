@@ -3,7 +3,7 @@
 from typing import Any
 
 import numpy as np
-from sklearn.preprocessing import LabelBinarizer
+from sklearn.preprocessing import LabelBinarizer, label_binarize
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import check_classification_targets, type_of_target
 
@@ -111,9 +111,5 @@ def codes_of(
             f"y holds {unknown.tolist()[0]!r}, which is not among the classes "
             f"{all_classes.tolist()}; name all classes in the first call of partial_fit"
         )
-    places = np.searchsorted(all_classes, y)
-    if len(all_classes) == 2:
-        codes = np.where(places == 1, 1, -1)[:, None]
-    else:
-        codes = np.where(places[:, None] == np.arange(len(all_classes)), 1, -1)
+    codes = label_binarize(y, classes=all_classes, neg_label=-1, pos_label=1)
     return np.ascontiguousarray(codes, dtype), all_classes, False

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from imparo.journal import segments
 from imparo.journal.folders import segment_path
-from imparo.persistence import _write_atomically
+from imparo.persistence import write_atomically
 
 
 class Appender:
@@ -123,7 +123,7 @@ class Appender:
         path = segment_path(self._folder, self.number + 1)
         beginning = segments.start(self.number + 1)
         try:
-            _write_atomically(path, beginning)
+            write_atomically(path, beginning)
             self._open(path)
             self._end = (self.number, len(beginning))
         except BaseException:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from imparo.errors import FileFormatError
 from imparo.journal.segments import Cut, Segment, SegmentReader
+from imparo.persistence import sync_folder
 
 LOCK = "lock"
 _ATTEMPTS = 100
@@ -238,12 +239,3 @@ def make_folder(folder: Path) -> None:
         make_folder(folder.parent)
         folder.mkdir(exist_ok=True)
         sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make names in the folder durable."""
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 try:
     import fcntl
-except ImportError:  # not a POSIX system
-    fcntl = None  # type: ignore[assignment]
+except ImportError:
+    fcntl = None  # type: ignore[assignment]  # not a POSIX system: Lock says so
 
 _HELD: "weakref.WeakSet[Lock]" = weakref.WeakSet()
 

@@ -6,18 +6,18 @@ and adds multiples of their features. What a row is, is the space's own affair: 
 or its position among the points of an expansion.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any, Protocol
 
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, default_engine
+from imparo.engine import CACHED_COLUMNS, Array, default_engine, row_blocks
 from imparo.kernels import Kernel
+from imparo.sgm.state import average, in_use
 
 # Columns of a kernel matrix that are picked one by one where they are fewer than this share.
 _FEW = 0.5
-# Columns of a kernel matrix that are evaluated together.
-_CHUNK = 4096
 
 
 class Space(Protocol):
@@ -48,15 +48,6 @@ class Space(Protocol):
         """Return W and V."""
 
 
-def _mean(W: Array, V: Array | None, a: Array | None) -> Array:
-    """Return W − V/a, the weighted average; W where nothing was averaged or no step taken."""
-    if V is None or a is None:
-        return W
-    # V is 0 where a is. One copy and no more: there may be many columns.
-    part = V / np.where(a > 0, a, 1).astype(V.dtype)
-    return np.subtract(W, part, out=part)
-
-
 class FeatureSpace:
     """Weights of p features; rows are given as their features, dense or sparse.
 
@@ -75,7 +66,7 @@ class FeatureSpace:
 
     def predict(self, rows: Any, a: Array | None = None) -> Array:
         """Return ΦW. Cost 2bpK."""
-        return default_engine().product(rows, _mean(self.W, self.V, a))
+        return default_engine().product(rows, average(self.W, self.V, a))
 
     def gram(self, rows: Any) -> Array:
         """Return ΦΦᵀ. Cost 2b²p."""
@@ -118,43 +109,36 @@ def _accumulate(M: Array, rows: Any, C: Array) -> None:
     M[used] += rows[:, used].T @ C
 
 
-class StoredExpansion:
-    """Coefficients of n points whose kernel matrix is in memory; rows are positions.
+class Expansion(ABC):
+    """Coefficients of n points; rows are positions among them.
+
+    Only points that were met, those with a coefficient, count in predictions.
 
     Parameters
     ----------
-    K : array of shape (n, n)
     A : array of shape (n, K)
         Where to start; copied.
     B : array of shape (n, K) or None
         As ``V`` of :class:`FeatureSpace`.
     """
 
-    # Entries for the inner products of a block are picked one by one: a small one needs few.
-    block = 64
+    block: int
 
-    def __init__(self, K: Array, A: Array, B: Array | None) -> None:
-        self.K, self.A, self.B = K, A.copy(), None if B is None else B.copy()
+    def __init__(self, A: Array, B: Array | None) -> None:
+        self.A, self.B = A.copy(), None if B is None else B.copy()
         self._later: list[tuple[Array, Array, Array | None]] = []
+        self._met = np.zeros(len(A), bool)
+        # The points that were met, in that order: those after ``_n_met`` are not yet known.
+        self._order, self._n_met = np.empty(len(A), np.intp), 0
+        self._meet(in_use(A, B))
 
+    @abstractmethod
     def predict(self, rows: Any, a: Array | None = None) -> Array:
-        """Return K(x, X)A. Cost 2bsK for s points with a coefficient, n where most have one."""
-        used, weights = self._used(), _mean(self.A, self.B, a)
-        if len(used) < _FEW * len(weights):
-            return default_engine().product(self.K[rows[:, None], used], weights[used])
-        first, last = (rows[0], rows[-1]) if len(rows) else (0, -1)
-        in_a_row = last - first + 1 == len(rows) and (np.diff(rows) == 1).all()
-        values = self.K[first : last + 1] if in_a_row else self.K[rows]
-        return default_engine().product(values, weights)
+        """Return K(x, X)A."""
 
-    def _used(self) -> Array:
-        """Return the points with a coefficient, be it that of the average alone."""
-        used = self.A.any(axis=1)
-        return np.flatnonzero(used if self.B is None else used | self.B.any(axis=1))
-
+    @abstractmethod
     def gram(self, rows: Any) -> Array:
-        """Return entries of the matrix."""
-        return self.K[rows[:, None], rows[None, :]]
+        """Return kernel values."""
 
     def add(self, rows: Any, C: Array, D: Array | None, *, later: bool = False) -> None:
         """Add C to the coefficients of the rows."""
@@ -166,6 +150,7 @@ class StoredExpansion:
         if D is not None:
             assert self.B is not None
             np.add.at(self.B, rows, D)
+        self._meet(rows[C.any(axis=1)])
 
     def commit(self) -> None:
         """Add what was kept back."""
@@ -174,72 +159,94 @@ class StoredExpansion:
             self.add(rows, C, D)
 
     def keep(self, columns: Array) -> None:
-        """Forget all columns but these."""
+        """Forget all columns but these, and points that they do not use."""
         self.A = np.ascontiguousarray(self.A[:, columns])
         self.B = None if self.B is None else np.ascontiguousarray(self.B[:, columns])
+        self._met[:], self._n_met = False, 0
+        self._meet(in_use(self.A, self.B))
 
     def weights(self) -> tuple[Array, Array | None]:
         """Return A and B."""
         return self.A, self.B
 
+    def _meet(self, rows: Array) -> Array:
+        """Remember points that have a coefficient now; return those that are new."""
+        new = np.unique(rows[~self._met[rows]])
+        self._order[self._n_met : self._n_met + len(new)] = new
+        self._met[new], self._n_met = True, self._n_met + len(new)
+        return new
 
-class GrowingExpansion(StoredExpansion):
-    """Coefficients of the points met so far; kernel values are computed when needed.
 
-    Only points with a coefficient are evaluated: in a first pass that is half of all pairs,
-    and fewer where the loss has no slope at many of them. Rows are positions among n points.
+class StoredExpansion(Expansion):
+    """An expansion over points whose kernel matrix is in memory.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+    A, B : as for :class:`Expansion`
+    """
+
+    # Entries for the inner products of a block are picked one by one: a small one needs few.
+    block = 64
+
+    def __init__(self, K: Array, A: Array, B: Array | None) -> None:
+        super().__init__(A, B)
+        self.K = K
+
+    def predict(self, rows: Any, a: Array | None = None) -> Array:
+        """Return K(x, X)A. Cost 2bsK for s points with a coefficient, n where most have one."""
+        weights = average(self.A, self.B, a)
+        if self._n_met < _FEW * len(weights):
+            some = self._order[: self._n_met]
+            return default_engine().product(self.K[rows[:, None], some], weights[some])
+        first, last = (rows[0], rows[-1]) if len(rows) else (0, -1)
+        in_a_row = last - first + 1 == len(rows) and (np.diff(rows) == 1).all()
+        values = self.K[first : last + 1] if in_a_row else self.K[rows]
+        return default_engine().product(values, weights)
+
+    def gram(self, rows: Any) -> Array:
+        """Return entries of the matrix."""
+        return self.K[rows[:, None], rows[None, :]]
+
+
+class GrowingExpansion(Expansion):
+    """An expansion whose kernel values are computed when needed.
+
+    In a first pass that is half of all pairs, and fewer where the loss has no slope at many
+    points.
 
     Parameters
     ----------
     kernel : Kernel
     X : array or csr matrix of shape (n, d)
-    A, B : as for :class:`StoredExpansion`
+    A, B : as for :class:`Expansion`
     """
 
     # Kernel values of few rows would take as long as those of many.
     block = 512
 
     def __init__(self, kernel: Kernel, X: Any, A: Array, B: Array | None) -> None:
-        super().__init__(np.empty((0, 0), A.dtype), A, B)
         self.kernel, self.X = kernel, X
-        self._met = np.zeros(len(A), bool)
-        self._order = np.empty(len(A), np.intp)
         self._points = None if sparse.issparse(X) else np.empty_like(X)
-        self._n_met = 0
-        self._meet(self._used())
+        super().__init__(A, B)
 
-    def _meet(self, rows: Array) -> None:
-        new = np.unique(rows[~self._met[rows]])
-        start, stop = self._n_met, self._n_met + len(new)
-        self._order[start:stop] = new
+    def _meet(self, rows: Array) -> Array:
+        start, new = self._n_met, super()._meet(rows)
         if self._points is not None:
-            self._points[start:stop] = self.X[new]
-        self._met[new], self._n_met = True, stop
+            self._points[start : self._n_met] = self.X[new]
+        return new
 
     def predict(self, rows: Any, a: Array | None = None) -> Array:
         """Return K(x, X)A. Cost bs(2d + 2K) for s points with a coefficient."""
         product, X = default_engine().product, self.X[rows]
         F = np.zeros((len(rows), self.A.shape[1]), self.A.dtype)
-        for start in range(0, self._n_met, _CHUNK):
-            part = slice(start, min(start + _CHUNK, self._n_met))
+        for part in row_blocks(self._n_met, CACHED_COLUMNS):
             order = self._order[part]
             points = self.X[order] if self._points is None else self._points[part]
             B = None if self.B is None else self.B[order]
-            F += product(self.kernel(X, points), _mean(self.A[order], B, a))
+            F += product(self.kernel(X, points), average(self.A[order], B, a))
         return F
 
     def gram(self, rows: Any) -> Array:
         """Return kernel values. Cost 2b²d."""
         return self.kernel(self.X[rows])
-
-    def add(self, rows: Any, C: Array, D: Array | None, *, later: bool = False) -> None:
-        """Add C to the coefficients of the rows."""
-        super().add(rows, C, D, later=later)
-        if not later:
-            self._meet(rows[C.any(axis=1)])
-
-    def keep(self, columns: Array) -> None:
-        """Forget all columns but these, and points that they do not use."""
-        super().keep(columns)
-        self._met[:], self._n_met = False, 0
-        self._meet(self._used())

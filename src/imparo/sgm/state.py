@@ -1,12 +1,37 @@
 """All that a sweep must remember to go on later."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from imparo.engine import Array
 from imparo.persistence import persistent
 from imparo.sgm.schedule import Schedule
+
+
+def average(W: Array, V: Array | None, a: Any) -> Array:
+    """Return W − V/a, the weighted average; W where nothing was averaged or no step taken.
+
+    Parameters
+    ----------
+    W : array
+        Weights; K or p × K of them.
+    V : array of the shape of W, or None
+        Σ a_ic_iΦ_i.
+    a : array of shape (K,) or float, or None
+    """
+    if V is None or a is None:
+        return W
+    # V is 0 where a is. One copy and no more: there may be many columns.
+    part = V / np.where(a > 0, a, 1).astype(V.dtype)
+    return np.subtract(W, part, out=part)
+
+
+def in_use(W: Array, V: Array | None) -> Array:
+    """Return the positions of points with a weight, be it in the average alone."""
+    used = W.any(axis=1)
+    return np.flatnonzero(used if V is None else used | V.any(axis=1))
 
 
 def columns_of(candidates: Array, n_outputs: int) -> Array:
@@ -185,11 +210,9 @@ class State:
         tuple of arrays
         """
         T = self.n_outputs
-        columns, a = slice(candidate * T, (candidate + 1) * T), float(self.a[candidate])
-        W = self.W[:, columns].copy()
-        intercept = np.zeros(T) if self.intercept is None else self.intercept[columns].copy()
-        if self.V is not None and a > 0:
-            W -= (self.V[:, columns] / a).astype(W.dtype)
-            if self.sums is not None:
-                intercept -= self.sums[columns] / a
-        return W, intercept
+        one = self.take(np.array([candidate]))
+        a = None if one.V is None else one.a
+        weights = average(one.W, one.V, a)
+        return weights, np.zeros(T) if one.intercept is None else average(
+            one.intercept, one.sums, a
+        )

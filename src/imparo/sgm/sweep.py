@@ -9,7 +9,7 @@ from imparo.losses import Loss
 from imparo.sgm.recursion import take_steps
 from imparo.sgm.slopes import Slope
 from imparo.sgm.spaces import Space
-from imparo.sgm.state import State, columns_of
+from imparo.sgm.state import State, average, columns_of
 
 
 class Sweep:
@@ -208,7 +208,4 @@ class Sweep:
     def _intercepts(self, a: Array | None) -> Array:
         if self.intercept is None:
             return np.zeros(len(self.schedule) * self.n_outputs)
-        if a is None:
-            return self.intercept
-        assert self._sums is not None
-        return self.intercept - np.divide(self._sums, a, out=np.zeros_like(a), where=a > 0)
+        return average(self.intercept, self._sums, a)
