@@ -9,6 +9,7 @@ from benchmarks import (
     factors,
     features,
     large,
+    lifelong,
     memory,
     nystrom,
     sgm,
@@ -25,6 +26,7 @@ BENCHMARKS = {
     "sgm": sgm.main,
     "advise": advise.main,
     "factors": factors.main,
+    "lifelong": lifelong.main,
     "memory": memory.main,
 }
 

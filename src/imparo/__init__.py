@@ -19,6 +19,7 @@ from imparo.estimators import (
     SGMClassifier,
     SGMRegressor,
 )
+from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
 from imparo.paths import Path
 from imparo.persistence import load, save
 
@@ -27,6 +28,7 @@ __version__ = "0.1.0"
 __all__ = [
     "AutoClassifier",
     "AutoRegressor",
+    "IncrementalClassifier",
     "KernelClassifier",
     "KernelRegressor",
     "NystromClassifier",
@@ -37,6 +39,7 @@ __all__ = [
     "RandomFeatureClassifier",
     "RandomFeatureRegressor",
     "RandomFeatures",
+    "RecursiveRegressor",
     "SGMClassifier",
     "SGMRegressor",
     "__version__",

@@ -41,6 +41,10 @@ class PrecisionWarning(ImparoWarning):
     """A parameter is below what the floating-point type can resolve."""
 
 
+class RecoveryWarning(ImparoWarning):
+    """A learner was recovered from disk, and an unfinished write was cut off."""
+
+
 def warn_user(message: str, category: type[ImparoWarning]) -> None:
     """Warn at the line of the user's code that called into the library."""
     level, frame = 2, sys._getframe(1)

@@ -156,6 +156,24 @@ def load(path: str | os.PathLike[str]) -> Any:
     return _decode(header["object"], arrays, path)
 
 
+def fingerprint(value: Any) -> str:
+    """Return a SHA-256 of anything that can be saved: equal for equal content.
+
+    Parameters
+    ----------
+    value : object
+        A model, or anything that a model file may hold.
+
+    Returns
+    -------
+    str
+    """
+    arrays: dict[str, np.ndarray] = {}
+    tree = _encode(value, arrays, "value")
+    content = [tree, {name: _digest(array) for name, array in arrays.items()}]
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
 def _checked_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
     if _KEY not in metadata:
         raise FileFormatError(f"{path} is a safetensors file, but not a model of imparo")

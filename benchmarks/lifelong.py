@@ -1,0 +1,343 @@
+"""Learning one example at a time: speed against rivals, constant cost, rare classes."""
+
+import os
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.linalg import blas
+from sklearn.linear_model import SGDClassifier
+
+from benchmarks.common import machine, show
+from imparo import IncrementalClassifier, RandomFeatures, RecursiveRegressor
+from imparo.engine import inverse_roots, one_thread
+from imparo.lifelong import RebalancedClassifier
+
+PENALTIES = 10.0 ** np.arange(-1, 3.5, 0.5)
+
+
+def _data(name: str) -> Any:
+    folder = os.environ.get("IMPARO_DATA")
+    if not folder:
+        print(f"{name}: set IMPARO_DATA to the folder with the data to run this part")
+        return None
+    return np.load(Path(folder) / f"{name}.npz")
+
+
+def main() -> None:
+    with one_thread():
+        updates()
+        latency()
+        constant_cost()
+        streams()
+    rare_classes()
+
+
+# Speed.
+
+
+def updates() -> None:
+    """One row into an inverse factor: compiled, in panels, and by covariances."""
+    rng, rows = np.random.default_rng(0), []
+    for D in (500, 1000):
+        X = rng.normal(size=(300, D))
+        ways: dict[str, Callable[[np.ndarray], Any]] = {
+            "covariance form, symv + syr (not square-root)": _covariance(D),
+            "inverse root in panels, no numba": _panels(D),
+        }
+        if inverse_roots.compiled() is not None:
+            ways["inverse root, compiled by numba"] = _compiled(D)
+        times = {name: _median(way, X) for name, way in ways.items()}
+        base = next(iter(times.values()))
+        rows += [
+            [f"D = {D}", name, f"{1e3 * t:.3f}", f"{t / base:.2f}"] for name, t in times.items()
+        ]
+    title = f"One row into a D x D factor\n{machine()}"
+    show(title, ["size", "way", "milliseconds", "ratio"], rows)
+
+
+def _covariance(D: int) -> Callable[[np.ndarray], Any]:
+    P = np.asfortranarray(np.eye(D))
+
+    def update(x: np.ndarray) -> None:
+        g = blas.dsymv(1.0, P, x)
+        blas.dsyr(-1 / (1 + x @ g), g, a=P, overwrite_a=1)
+
+    return update
+
+
+def _panels(D: int) -> Callable[[np.ndarray], Any]:
+    L, absorb = np.eye(D), inverse_roots.absorb_by_panels
+    return lambda x: absorb(L, x[None], np.zeros((1, D)), np.ones(1), 1.0, 1.0)
+
+
+def _compiled(D: int) -> Callable[[np.ndarray], Any]:
+    L = np.eye(D)
+    return lambda x: inverse_roots.absorb_rows(L, x[None])
+
+
+def _median(work: Callable[[np.ndarray], Any], rows: Iterable[np.ndarray]) -> float:
+    seconds = []
+    for row in rows:
+        start = time.perf_counter()
+        work(row)
+        seconds.append(time.perf_counter() - start)
+    return float(np.median(seconds[10:]))
+
+
+def latency() -> None:
+    """Learn and predict one sample, D = 1000 and T = 6, as a control loop does."""
+    rng, rows = np.random.default_rng(0), []
+    settings = {
+        "one penalty": RecursiveRegressor(penalty=1.0, intercept=False),
+        "one penalty, directional forgetting": RecursiveRegressor(
+            penalty=1.0, intercept=False, forgetting=0.999, forgetting_kind="directional"
+        ),
+        "three penalties, best one predicts": RecursiveRegressor(intercept=False),
+    }
+    X, Y = rng.normal(size=(20_000, 1000)), rng.normal(size=(20_000, 6))
+    for name, model in settings.items():
+        model.partial_fit(X[:100], Y[:100])
+        seconds = []
+        for x, y in zip(X[100:], Y[100:], strict=True):
+            start = time.perf_counter()
+            model.predict_one(x)
+            model.learn_one(x, y)
+            seconds.append(time.perf_counter() - start)
+        quantiles = 1e3 * np.quantile(seconds, [0.5, 0.99, 0.999])
+        rows.append([name, *(f"{q:.3f}" for q in quantiles)])
+    title = f"Learn and predict one sample, D = 1000, T = 6, one core: ms\n{machine()}"
+    show(title, ["model", "median", "99 %", "99.9 %"], rows)
+
+
+def constant_cost(samples: int = 1_000_000) -> None:
+    """Ten classes and a thousand; after a thousand examples and after a million."""
+    D, rng, rows = 1024, np.random.default_rng(0), []
+    fixed = {"penalty": 1.0, "recoding": 0.7, "holdout": None, "intercept": False}
+    block = rng.normal(size=(2000, D))
+
+    def update(model: IncrementalClassifier, T: int) -> float:
+        labels = rng.integers(T, size=len(block)).tolist()
+        start = time.perf_counter()
+        for x, y in zip(block, labels, strict=True):
+            model.learn_one(x, y)
+        return (time.perf_counter() - start) / len(block)
+
+    models = {}
+    for name, parameters in (("fixed λ and α", fixed), ("selected", {"intercept": False})):
+        for T in (10, 1000):
+            model = IncrementalClassifier(**parameters)
+            models[name, T] = model.partial_fit(block, np.arange(len(block)) % T)
+            update(model, T)
+        ten, thousand = (min(update(models[name, T], T) for _ in range(3)) for T in (10, 1000))
+        rows.append([name, "10 classes", f"{1e3 * ten:.3f}", "1.00"])
+        rows.append([name, "1,000 classes", f"{1e3 * thousand:.3f}", f"{thousand / ten:.2f}"])
+
+    model = IncrementalClassifier(**fixed)
+    A, done = np.eye(D), 0
+    mixing = rng.normal(size=(D, D)) / np.sqrt(D) * np.geomspace(1, 1e-2, D)
+    while done < samples:
+        X = rng.normal(size=(1000, D)) @ mixing.T
+        model.partial_fit(X, rng.integers(10, size=1000))
+        A += X.T @ X
+        done += 1000
+        if done == 1000:
+            early = update(model, 10)
+            A += block.T @ block
+    late = min(update(model, 10) for _ in range(2))
+    for _ in range(2):
+        A += block.T @ block
+    rows.append(["fixed λ and α", "after 1,000 examples", f"{1e3 * early:.3f}", "1.00"])
+    after = f"after {samples:,} examples"
+    rows.append(["fixed λ and α", after, f"{1e3 * late:.3f}", f"{late / early:.2f}"])
+    title = f"Learn one example, D = {D}, one core: ms\n{machine()}"
+    show(title, ["model", "case", "ms", "ratio"], rows)
+    root = model._recursions[0].root
+    exact = np.linalg.inv(np.linalg.cholesky(A))
+    drift = np.linalg.norm(root - exact) / np.linalg.norm(exact)
+    print(
+        f"After {model.n_seen_:,} updates L has drifted by {drift:.1e} from the recomputed one."
+    )
+
+
+def streams(n: int = 10_000) -> None:
+    """MNIST, one image at a time, predicted before it is learned."""
+    data = _data("mnist")
+    if data is None:
+        return
+    order = np.random.default_rng(0).permutation(60_000)[:n]
+    X = data["X_train"].reshape(-1, 784)[order] / 255.0
+    y = data["y_train"][order].tolist()
+    fourier = RandomFeatures(sigma=6.0, n_features=600, random_state=0)
+    ours = {
+        "pixels, fixed λ and α": IncrementalClassifier(
+            penalty=100.0, recoding=0.7, holdout=None
+        ),
+        "pixels, λ and α selected": IncrementalClassifier(),
+        "600 Fourier features, fixed": IncrementalClassifier(
+            fourier, penalty=0.1, recoding=0.7, holdout=None
+        ),
+        "600 Fourier features, selected": IncrementalClassifier(fourier),
+    }
+    results = {}
+    for name, model in ours.items():
+        results[f"imparo, {name}"] = _prequential(model.predict_one, model.learn_one, X, y)
+    part = 3000
+    sgd = SGDClassifier(random_state=0)
+    results["scikit-learn SGDClassifier.partial_fit"] = _prequential(
+        lambda x: sgd.predict(x[None])[0],
+        lambda x, label: sgd.partial_fit(x[None], [label], classes=range(10)),
+        X[:part],
+        y[:part],
+    )
+    results |= _river(X, y, part)
+    river = [speed for name, (speed, *_) in results.items() if name.startswith("river")]
+    slow = results["scikit-learn SGDClassifier.partial_fit"][0]
+    rows = []
+    for name, (speed, first, whole) in results.items():
+        against = f"{speed / river[0]:.1f}×" if river else "-"
+        rows.append(
+            [name, f"{speed:,.0f}", f"{speed / slow:.1f}×", against, f"{first:.1%}",
+             f"{whole:.1%}" if whole else "-"]
+        )  # fmt: skip
+    title = (
+        f"MNIST as a stream, learn + predict one by one; accuracy before learning\n{machine()}"
+    )
+    header = ["model", "samples/s", "vs SGD", "vs river", f"first {part:,}", f"first {n:,}"]
+    show(title, header, rows)
+
+
+def _prequential(
+    predict: Callable[[Any], Any], learn: Callable[[Any, Any], Any], X: Any, y: list[int]
+) -> tuple[float, float, float]:
+    learn(X[0], y[0])
+    right = []
+    start = time.perf_counter()
+    for x, label in zip(X[1:], y[1:], strict=True):
+        right.append(predict(x) == label)
+        learn(x, label)
+    seconds = time.perf_counter() - start
+    whole = float(np.mean(right)) if len(right) > 3000 else 0.0
+    return len(right) / seconds, float(np.mean(right[:2999])), whole
+
+
+def _river(X: np.ndarray, y: list[int], part: int) -> dict[str, tuple[float, float, float]]:
+    try:
+        from river import linear_model, multiclass
+    except ImportError:
+        return {}
+    rivals = {
+        "river, logistic one-vs-rest": multiclass.OneVsRestClassifier(
+            linear_model.LogisticRegression()
+        ),
+        "river, softmax": linear_model.SoftmaxRegression(),
+    }
+    rows = [dict(enumerate(row)) for row in X[:part].tolist()]
+    return {
+        name: _prequential(model.predict_one, model.learn_one, rows, y[:part])
+        for name, model in rivals.items()
+    }
+
+
+# Rare classes: the thesis' protocol.
+
+
+def rare_classes(trials: int = 10) -> None:
+    """Print table 7.1 of the thesis, and the same on 49 objects seen by an iCub."""
+    mnist = _data("mnist")
+    if mnist is not None:
+        X, y = mnist["X_train"].reshape(-1, 784) / 255.0, mnist["y_train"]
+        test = mnist["X_test"].reshape(-1, 784) / 255.0, mnist["y_test"]
+        thesis = {10: "81.0 / 25.1", 50: "83.9 / 49.1", 100: "85.1 / 62.7", 500: "86.1 / 77.8"}
+        _protocol("MNIST, pixels", X, y, test, 1000, 200, (10, 50, 100, 500), trials, thesis)
+    icub = _data("icub_camera49_effnetlite0")
+    if icub is not None:
+        X, y, seen = icub["X"].astype(float), icub["y"], icub["view"] < 36
+        test = X[~seen], y[~seen]
+        _protocol("iCub, 49 objects", X[seen], y[seen], test, 30, 37, (1, 3, 5, 10), trials, {})
+
+
+def _protocol(
+    title: str, X: np.ndarray, y: np.ndarray, test: tuple[np.ndarray, np.ndarray],
+    n_bal: int, n_test: int, n_imbs: tuple[int, ...], trials: int, thesis: dict[int, str],
+) -> None:  # fmt: skip
+    names = ["naive", "rebalanced", "α = 0.7", "strict rule", "imparo's choice"]
+    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
+    alphas: dict[tuple[str, int], list[float]] = {}
+    for trial in range(trials):
+        rng = np.random.default_rng(trial)
+        rare = rng.choice(np.unique(y))
+        rows = {t: rng.permutation(np.flatnonzero(y == t)) for t in np.unique(y)}
+        asked = np.concatenate(
+            [rng.permutation(np.flatnonzero(test[1] == t))[:n_test] for t in rows]
+        )
+        train = rng.permutation(np.concatenate([rows[t][:n_bal] for t in rows if t != rare]))
+        held = np.concatenate([rows[t][n_bal : n_bal + n_bal // 5] for t in rows if t != rare])
+        judged = (X[held], y[held]), (test[0][asked], test[1][asked])
+        models = [
+            IncrementalClassifier(penalty=p, recoding=0.0, holdout=None, intercept=False)
+            for p in PENALTIES
+        ]
+        for model in models:
+            model.partial_fit(X[train], y[train])
+        # One stream with every sixth example held out by the learner itself.
+        own = IncrementalClassifier(intercept=False)
+        both = rng.permutation(np.concatenate([train, held]))
+        own.partial_fit(X[both], y[both])
+        shown = 0
+        for n_imb in n_imbs:
+            new = rows[rare][shown:n_imb]
+            shown = n_imb
+            for model in (*models, own):
+                model.partial_fit(X[new], y[new])
+            answers = _answers(models, own, judged, X, y, np.r_[train, rows[rare][:n_imb]])
+            for name, (prediction, alpha) in zip(names, answers, strict=True):
+                right = prediction == judged[1][1]
+                accuracy = right.mean(), right[judged[1][1] == rare].mean()
+                found.setdefault((name, n_imb), []).append(accuracy)
+                alphas.setdefault((name, n_imb), []).append(alpha)
+    table = []
+    for n_imb in n_imbs:
+        for name in names:
+            total, few = (100 * np.array(found[name, n_imb])).T
+            alpha = np.mean(alphas[name, n_imb])
+            beside = thesis.get(n_imb, "") if name == "α = 0.7" else ""
+            table.append(
+                [str(n_imb), name, f"{total.mean():.1f} ± {total.std():.1f}",
+                 f"{few.mean():.1f} ± {few.std():.1f}", f"{alpha:.2f}", beside]
+            )  # fmt: skip
+    header = ["n_imb", "model", "all classes %", "rare class %", "mean α", "thesis RC"]
+    show(f"{title}: accuracy, {trials} trials\n{machine()}", header, table)
+
+
+def _answers(
+    models: list[IncrementalClassifier], own: IncrementalClassifier, judged: Any,
+    X: np.ndarray, y: np.ndarray, learned: np.ndarray,
+) -> list[tuple[np.ndarray, float]]:  # fmt: skip
+    (Xv, yv), (Xt, _) = judged
+    scores = [(m.decision_function(Xv), m.decision_function(Xt)) for m in models]
+    classes, counts = models[0].classes_, models[0].counts_
+
+    def best(alpha: float) -> tuple[float, np.ndarray]:
+        factors = (counts.sum() / counts) ** alpha
+        accuracies = [np.mean(classes[np.argmax(v * factors, 1)] == yv) for v, _ in scores]
+        k = int(np.argmax(accuracies))
+        return accuracies[k], classes[np.argmax(scores[k][1] * factors, 1)]
+
+    naive, strict = best(0.0), 0.0
+    for alpha in np.linspace(0, 1, 21):
+        if best(alpha)[0] >= naive[0]:
+            strict = alpha
+    accuracies = [np.mean(classes[np.argmax(v, 1)] == yv) for v, _ in scores]
+    rebalanced = RebalancedClassifier(
+        penalty=PENALTIES[int(np.argmax(accuracies))], intercept=False
+    ).fit(X[learned], y[learned])
+    return [
+        (naive[1], 0.0),
+        (rebalanced.predict(Xt), 0.0),
+        (best(0.7)[1], 0.7),
+        (best(strict)[1], strict),
+        (own.predict(Xt), own.recoding_),
+    ]
