@@ -12,6 +12,7 @@ from benchmarks import (
     lifelong,
     memory,
     nystrom,
+    rare_classes,
     sgm,
     tables,
 )
@@ -31,7 +32,7 @@ BENCHMARKS = {
 }
 
 # Figures of the documentation, drawn when they are named.
-FIGURES = {"sgm-figure": sgm.regularization}
+FIGURES = {"sgm-figure": sgm.regularization, "lifelong-figure": rare_classes.figure}
 
 if __name__ == "__main__":
     known = BENCHMARKS | FIGURES

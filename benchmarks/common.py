@@ -1,6 +1,7 @@
 """Measure seconds and peak memory of a function, each in a process of its own."""
 
 import multiprocessing
+import os
 import platform
 import resource
 import time
@@ -85,3 +86,14 @@ def machine() -> str:
         f"{platform.machine()}, {cores} cores, Python {platform.python_version()}, {versions}, "
         f"scikit-learn {sklearn.__version__}"
     )
+
+
+def data_set(name: str) -> Any:
+    """Return the arrays of a file of the folder IMPARO_DATA; None, and why, without it."""
+    import numpy
+
+    folder = os.environ.get("IMPARO_DATA")
+    if not folder:
+        print(f"{name}: set IMPARO_DATA to the folder with the data to run this part")
+        return None
+    return numpy.load(Path(folder) / f"{name}.npz")

@@ -1,29 +1,17 @@
 """Learning one example at a time: speed against rivals, constant cost, rare classes."""
 
-import os
 import time
 from collections.abc import Callable, Iterable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy.linalg import blas
 from sklearn.linear_model import SGDClassifier
 
-from benchmarks.common import machine, show
+from benchmarks import rare_classes
+from benchmarks.common import data_set, machine, show
 from imparo import IncrementalClassifier, RandomFeatures, RecursiveRegressor
 from imparo.engine import inverse_roots, one_thread
-from imparo.lifelong import RebalancedClassifier
-
-PENALTIES = 10.0 ** np.arange(-1, 3.5, 0.5)
-
-
-def _data(name: str) -> Any:
-    folder = os.environ.get("IMPARO_DATA")
-    if not folder:
-        print(f"{name}: set IMPARO_DATA to the folder with the data to run this part")
-        return None
-    return np.load(Path(folder) / f"{name}.npz")
 
 
 def main() -> None:
@@ -32,7 +20,7 @@ def main() -> None:
         latency()
         constant_cost()
         streams()
-    rare_classes()
+    rare_classes.main()
 
 
 # Speed.
@@ -164,7 +152,7 @@ def constant_cost(samples: int = 1_000_000) -> None:
 
 def streams(n: int = 10_000) -> None:
     """MNIST, one image at a time, predicted before it is learned."""
-    data = _data("mnist")
+    data = data_set("mnist")
     if data is None:
         return
     order = np.random.default_rng(0).permutation(60_000)[:n]
@@ -239,105 +227,3 @@ def _river(X: np.ndarray, y: list[int], part: int) -> dict[str, tuple[float, flo
         name: _prequential(model.predict_one, model.learn_one, rows, y[:part])
         for name, model in rivals.items()
     }
-
-
-# Rare classes: the thesis' protocol.
-
-
-def rare_classes(trials: int = 10) -> None:
-    """Print table 7.1 of the thesis, and the same on 49 objects seen by an iCub."""
-    mnist = _data("mnist")
-    if mnist is not None:
-        X, y = mnist["X_train"].reshape(-1, 784) / 255.0, mnist["y_train"]
-        test = mnist["X_test"].reshape(-1, 784) / 255.0, mnist["y_test"]
-        thesis = {10: "81.0 / 25.1", 50: "83.9 / 49.1", 100: "85.1 / 62.7", 500: "86.1 / 77.8"}
-        _protocol("MNIST, pixels", X, y, test, 1000, 200, (10, 50, 100, 500), trials, thesis)
-    icub = _data("icub_camera49_effnetlite0")
-    if icub is not None:
-        X, y, seen = icub["X"].astype(float), icub["y"], icub["view"] < 36
-        test = X[~seen], y[~seen]
-        _protocol("iCub, 49 objects", X[seen], y[seen], test, 30, 37, (1, 3, 5, 10), trials, {})
-
-
-def _protocol(
-    title: str, X: np.ndarray, y: np.ndarray, test: tuple[np.ndarray, np.ndarray],
-    n_bal: int, n_test: int, n_imbs: tuple[int, ...], trials: int, thesis: dict[int, str],
-) -> None:  # fmt: skip
-    names = ["naive", "rebalanced", "α = 0.7", "strict rule", "imparo's choice"]
-    found: dict[tuple[str, int], list[tuple[float, float]]] = {}
-    alphas: dict[tuple[str, int], list[float]] = {}
-    for trial in range(trials):
-        rng = np.random.default_rng(trial)
-        rare = rng.choice(np.unique(y))
-        rows = {t: rng.permutation(np.flatnonzero(y == t)) for t in np.unique(y)}
-        asked = np.concatenate(
-            [rng.permutation(np.flatnonzero(test[1] == t))[:n_test] for t in rows]
-        )
-        train = rng.permutation(np.concatenate([rows[t][:n_bal] for t in rows if t != rare]))
-        held = np.concatenate([rows[t][n_bal : n_bal + n_bal // 5] for t in rows if t != rare])
-        judged = (X[held], y[held]), (test[0][asked], test[1][asked])
-        models = [
-            IncrementalClassifier(penalty=p, recoding=0.0, holdout=None, intercept=False)
-            for p in PENALTIES
-        ]
-        for model in models:
-            model.partial_fit(X[train], y[train])
-        # One stream with every sixth example held out by the learner itself.
-        own = IncrementalClassifier(intercept=False)
-        both = rng.permutation(np.concatenate([train, held]))
-        own.partial_fit(X[both], y[both])
-        shown = 0
-        for n_imb in n_imbs:
-            new = rows[rare][shown:n_imb]
-            shown = n_imb
-            for model in (*models, own):
-                model.partial_fit(X[new], y[new])
-            answers = _answers(models, own, judged, X, y, np.r_[train, rows[rare][:n_imb]])
-            for name, (prediction, alpha) in zip(names, answers, strict=True):
-                right = prediction == judged[1][1]
-                accuracy = right.mean(), right[judged[1][1] == rare].mean()
-                found.setdefault((name, n_imb), []).append(accuracy)
-                alphas.setdefault((name, n_imb), []).append(alpha)
-    table = []
-    for n_imb in n_imbs:
-        for name in names:
-            total, few = (100 * np.array(found[name, n_imb])).T
-            alpha = np.mean(alphas[name, n_imb])
-            beside = thesis.get(n_imb, "") if name == "α = 0.7" else ""
-            table.append(
-                [str(n_imb), name, f"{total.mean():.1f} ± {total.std():.1f}",
-                 f"{few.mean():.1f} ± {few.std():.1f}", f"{alpha:.2f}", beside]
-            )  # fmt: skip
-    header = ["n_imb", "model", "all classes %", "rare class %", "mean α", "thesis RC"]
-    show(f"{title}: accuracy, {trials} trials\n{machine()}", header, table)
-
-
-def _answers(
-    models: list[IncrementalClassifier], own: IncrementalClassifier, judged: Any,
-    X: np.ndarray, y: np.ndarray, learned: np.ndarray,
-) -> list[tuple[np.ndarray, float]]:  # fmt: skip
-    (Xv, yv), (Xt, _) = judged
-    scores = [(m.decision_function(Xv), m.decision_function(Xt)) for m in models]
-    classes, counts = models[0].classes_, models[0].counts_
-
-    def best(alpha: float) -> tuple[float, np.ndarray]:
-        factors = (counts.sum() / counts) ** alpha
-        accuracies = [np.mean(classes[np.argmax(v * factors, 1)] == yv) for v, _ in scores]
-        k = int(np.argmax(accuracies))
-        return accuracies[k], classes[np.argmax(scores[k][1] * factors, 1)]
-
-    naive, strict = best(0.0), 0.0
-    for alpha in np.linspace(0, 1, 21):
-        if best(alpha)[0] >= naive[0]:
-            strict = alpha
-    accuracies = [np.mean(classes[np.argmax(v, 1)] == yv) for v, _ in scores]
-    rebalanced = RebalancedClassifier(
-        penalty=PENALTIES[int(np.argmax(accuracies))], intercept=False
-    ).fit(X[learned], y[learned])
-    return [
-        (naive[1], 0.0),
-        (rebalanced.predict(Xt), 0.0),
-        (best(0.7)[1], 0.7),
-        (best(strict)[1], strict),
-        (own.predict(Xt), own.recoding_),
-    ]

@@ -12,6 +12,7 @@ import imparo.centers
 import imparo.features
 import imparo.filters
 import imparo.kernels
+import imparo.lifelong
 import imparo.preparation
 import imparo.theory
 
@@ -46,7 +47,7 @@ def test_every_public_name_is_listed():
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for module in (
         imparo, imparo.kernels, imparo.filters, imparo.centers, imparo.features, imparo.theory,
-        imparo.preparation,
+        imparo.preparation, imparo.lifelong,
     ):  # fmt: skip
         for name in set(module.__all__) - {"__version__"}:
             assert re.search(rf"{re.escape(module.__name__)}\.{name}\b", listed), name

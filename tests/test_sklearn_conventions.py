@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from imparo import (
     AutoClassifier,
     AutoRegressor,
+    IncrementalClassifier,
     KernelClassifier,
     KernelRegressor,
     NystromClassifier,
@@ -29,10 +30,12 @@ from imparo import (
     RandomFeatureClassifier,
     RandomFeatureRegressor,
     RandomFeatures,
+    RecursiveRegressor,
     SGMClassifier,
     SGMRegressor,
 )
 from imparo.kernels import Gaussian, Linear
+from imparo.lifelong import RebalancedClassifier
 
 FIXED = {"sigma": 20.0, "penalty": 1e-3}
 ESTIMATORS = [
@@ -101,6 +104,15 @@ ESTIMATORS += [
     )
 ]
 ESTIMATORS += [make(random_state=0) for make in (AutoRegressor, AutoClassifier)]
+ESTIMATORS += [
+    RecursiveRegressor(),
+    RecursiveRegressor(penalty=FIXED["penalty"], intercept=False),
+    RecursiveRegressor(StandardScaler(), forgetting=0.999, forgetting_kind="directional"),
+    IncrementalClassifier(),
+    IncrementalClassifier(penalty=FIXED["penalty"], recoding=0.5, holdout=None),
+    IncrementalClassifier(RandomFeatures(sigma=2.0, n_features=64, random_state=0)),
+    RebalancedClassifier(),
+]
 
 
 def expected_failures(estimator):
@@ -131,6 +143,10 @@ def expected_failures(estimator):
             failures["check_classifiers_multilabel_output_format_predict_proba"] = (
                 "predictions below -1 mean a probability of 0, and the check wants more"
             )
+    if isinstance(estimator, IncrementalClassifier):
+        weights = "copies of a row change what is held out"
+    if isinstance(estimator, RecursiveRegressor):
+        weights = "copies of a row are judged before learning again, or forgotten again"
     if given != FIXED["penalty"]:
         failures["check_sample_weight_equivalence_on_dense_data"] = weights
         failures["check_sample_weight_equivalence_on_sparse_data"] = weights

@@ -30,6 +30,9 @@ class FeatureMap(ABC):
     def __len__(self) -> int:
         """Return the number p of columns."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}, {self.n_columns_in} columns to {len(self)} features>"
+
     @abstractmethod
     def evaluate(self, X: Any, start: int = 0, stop: int | None = None) -> Array:
         """Return columns ``start`` to ``stop`` of the features before T⁻¹.

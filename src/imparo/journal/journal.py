@@ -179,7 +179,7 @@ class Journal:
             If it could not be written. It is then removed, and the next one may succeed, unless
             the disk is in doubt: then all are refused until the journal is opened again.
         """
-        self._check_writable()
+        self.check_writable()
         if not isinstance(payload, bytes):
             raise TypeError(f"a record is bytes, not {type(payload).__name__}; see encode")
         if len(payload) > LONGEST:
@@ -216,7 +216,7 @@ class Journal:
         ...     before, journal.size, list(journal.records())
         (102433, 42, [])
         """
-        self._check_writable()
+        self.check_writable()
         with self._snapshotting:
             if self._busy:
                 raise RuntimeError("a snapshot cannot be made while another is being written")
@@ -325,7 +325,8 @@ class Journal:
         if self._closed:
             raise ValueError(f"the journal {self.folder} is closed; open it again")
 
-    def _check_writable(self) -> None:
+    def check_writable(self) -> None:
+        """Raise unless records can be appended: it is open, for writing, in this process."""
         self._check()
         if not self.writable:
             raise io.UnsupportedOperation(

@@ -2,6 +2,7 @@
 
 from imparo.lifelong.base import Drift
 from imparo.lifelong.baselines import RebalancedClassifier
+from imparo.lifelong.checks import check_incremental_estimator, incremental_checks
 from imparo.lifelong.classifier import IncrementalClassifier
 from imparo.lifelong.drift import Change, DriftDetector
 from imparo.lifelong.durable import DurableLearner, open
@@ -17,5 +18,7 @@ __all__ = [
     "RebalancedClassifier",
     "RecursiveRegressor",
     "as_river",
+    "check_incremental_estimator",
+    "incremental_checks",
     "open",
 ]

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_rows, check_type
-from imparo.features import FeatureMap
+from imparo.features import FeatureMap, NystromMap
 from imparo.lifelong.drift import Change, DriftDetector
 from imparo.lifelong.recursion import Recursion
 from imparo.persistence import persistent
@@ -197,7 +197,9 @@ class Learner(BaseEstimator):
     def leverage(self, X: Any) -> Array:
         """Return φ(x)ᵀA⁻¹φ(x): how little is known in the direction of x.
 
-        1 + leverage is the variance of a prediction in units of the noise's.
+        1 + leverage is the variance of a prediction in units of the noise's. Nyström features
+        vanish far from their centers; what they leave of the kernel, (K(x, x) − ‖φ‖²)/λ, is
+        then added.
 
         Parameters
         ----------
@@ -208,8 +210,17 @@ class Learner(BaseEstimator):
         array of shape (k,)
             From 0, known well, to ‖φ‖²/λ, never seen. Cost 2kD².
         """
-        recursion = self._chosen()
-        return recursion.leverage(self._features_of(self._checked(X, reset=False)))
+        self._chosen()
+        X = self._checked(X, reset=False)
+        return self._leverage(X, self._features_of(X))
+
+    def _leverage(self: Any, X: Array, Phi: Array) -> Array:
+        recursion, map = self._recursions[self._best], self.features_
+        h = recursion.leverage(Phi)
+        if isinstance(map, NystromMap):
+            known = np.square(Phi[:, int(self.intercept) :]).sum(axis=1)
+            h += np.maximum(map.kernel.diagonal(X) - known, 0) / recursion.prior
+        return h
 
     def novelty(self, X: Any) -> Array:
         """Return leverage/(1 + leverage): what part of x a new example would teach.
@@ -358,6 +369,11 @@ def fitted_map(features: Any, X: Array) -> Any:
     try:
         check_is_fitted(features)
     except NotFittedError:
+        if len(X) == 1 and isinstance(getattr(features, "sigma", None), str):
+            raise ValueError(
+                f"the width sigma={features.sigma!r} of features cannot be told from one row; "
+                "give sigma a number, or more rows in the first call"
+            ) from None
         return clone(features).fit(X)
     return copy.deepcopy(features)
 

@@ -134,7 +134,8 @@ class RebalancedClassifier(ClassifierMixin, BaseEstimator):
         -------
         array of shape (n,)
         """
-        return self.classes_[np.argmax(self._scores(X), axis=1)]
+        S = self._scores(X)
+        return self.classes_[np.argmax(S, axis=1)]
 
     def _scores(self, X: Any) -> Array:
         check_is_fitted(self, "coef_")

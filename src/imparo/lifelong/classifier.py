@@ -5,16 +5,12 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 
 from imparo.engine import Array
-from imparo.estimators.inputs import all_or_nothing, check_type
-from imparo.lifelong import recoding
-from imparo.lifelong.base import Learner, checked_weight
-from imparo.lifelong.labels import labels_of, sorted_classes
-from imparo.lifelong.recursion import DELAY, Judged
-from imparo.lifelong.reservoir import Example, Reservoir
+from imparo.estimators.inputs import all_or_nothing
+from imparo.lifelong.classifier_base import ClassLearner
+from imparo.lifelong.labels import labels_of
 from imparo.persistence import persistent
 
 
@@ -28,7 +24,7 @@ def _holds_out(model: "IncrementalClassifier") -> bool:
 
 
 @persistent
-class IncrementalClassifier(ClassifierMixin, Learner):
+class IncrementalClassifier(ClassifierMixin, ClassLearner):
     """Classes that may appear at any time, learned in constant time (thesis, chapter 7).
 
     Regularized least squares on 0/1 codes, one column for each class: W̃ = A⁻¹b with
@@ -111,10 +107,6 @@ class IncrementalClassifier(ClassifierMixin, Learner):
     """
 
     _AUTO = (1e-2, 1e-1, 1.0)
-    _STATE = (
-        *Learner._STATE, "_labels", "_codes", "_order", "_shown", "_counts", "_alpha",
-        "_until_selection", "_reservoir",
-    )  # fmt: skip
 
     def __init__(
         self,
@@ -152,53 +144,16 @@ class IncrementalClassifier(ClassifierMixin, Learner):
         tags.input_tags.sparse = True
         return tags
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        alpha = self.recoding
-        if isinstance(alpha, str):
-            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", alpha == "auto")
-        else:
-            number = isinstance(alpha, int | float | np.number) and bool(0 <= alpha <= 1)
-            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", number)
-        for name, least in (("holdout", 2), ("holdout_size", 1)):
-            value = getattr(self, name)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            allowed = (whole and value >= least) or (name == "holdout" and value is None)
-            check_type(name, value, f"a whole number from {least} on", allowed)
-        below = self.unknown_below
-        number = isinstance(below, int | float | np.number) and 0 <= below <= 1
-        check_type("unknown_below", below, "a number from 0 to 1", number)
-        if below > 0 and self.holdout is None:
-            raise ValueError(
-                f"unknown_below={below!r} needs a confidence, which holdout=None does not "
-                "give; give holdout=6"
-            )
-        several = not isinstance(self.penalty, int | float | np.number) and not (
-            np.ndim(self.penalty) == 1 and np.size(self.penalty) == 1
-        )
-        if self.holdout is None and several:
-            raise ValueError(
-                f"penalty={self.penalty!r} leaves a choice, which nothing is held out for; "
-                "give one number, or holdout=6"
-            )
-        if self.holdout is None and isinstance(alpha, str):
-            raise ValueError(
-                "recoding='auto' leaves a choice, which nothing is held out for; give a "
-                "number, or holdout=6"
-            )
-
     # Learning.
 
     @all_or_nothing
-    def fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Forget everything and learn these examples, in their order.
 
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (n, d)
         y : array of shape (n,)
-        classes : array, optional
-            Labels to know beforehand; not needed.
         sample_weight : array of shape (n,), optional
 
         Returns
@@ -207,7 +162,7 @@ class IncrementalClassifier(ClassifierMixin, Learner):
             Itself.
         """
         self._reset()
-        return self._learn(X, y, classes, sample_weight)
+        return self._learn(X, y, None, sample_weight)
 
     @all_or_nothing
     def partial_fit(
@@ -249,148 +204,7 @@ class IncrementalClassifier(ClassifierMixin, Learner):
         self._learn_row(x, [y])
         return self
 
-    def _learn(self, X: Any, y: Any, classes: Any, sample_weight: Any) -> Self:
-        fresh = self._is_fresh()
-        if y is None:
-            raise ValueError(
-                "requires y to be passed, but the target y is None: give a label for each row"
-            )
-        X = self._checked(X, reset=fresh)
-        labels, named = labels_of(y), [] if classes is None else labels_of(classes)
-        if len(labels) != len(X):
-            raise ValueError(
-                f"X has {len(X)} rows and y has {len(labels)} labels: inconsistent numbers of "
-                "samples"
-            )
-        weight = checked_weight(sample_weight, len(X), fresh=fresh)
-        if fresh:
-            self._begin(X, 0)
-        Phi = self._learned_features(X)
-        self._meet(named + labels)
-        codes = [self._codes[label] for label in labels]
-        self._show(Phi, codes, [1.0] * len(codes) if weight is None else weight.tolist())
-        self.n_seen_ += len(X)
-        return self
-
-    def _begin(self, X: Array, n_outputs: int) -> None:
-        super()._begin(X, n_outputs)
-        self._labels: list[Any] = []
-        self._codes: dict[Any, int] = {}
-        self._shown: list[int] = []
-        self._counts = np.zeros(0)
-        auto = isinstance(self.recoding, str)
-        self._alpha = recoding.MOST if auto else float(self.recoding)
-        self.temperature_ = recoding.usual_temperature()
-        self._until_selection = DELAY
-        recursion = self._recursions[0]
-        self._reservoir = Reservoir(
-            int(self.holdout_size), recursion.n_features, recursion.root.dtype,
-            int(self.random_state),
-        )  # fmt: skip
-
-    def _meet(self, labels: list[Any]) -> None:
-        """Add a column of zeros for each label that is new. Cost D."""
-        new = [label for label in dict.fromkeys(labels) if label not in self._codes]
-        if not new:
-            return
-        for recursion in self._recursions:
-            recursion.add_outputs(len(new))
-        self._shown = self._shown + [0] * len(new)
-        self._counts = np.concatenate([self._counts, np.zeros(len(new))])
-        self._relabel(self._labels + new)
-
-    def _relabel(self, labels: list[Any]) -> None:
-        self._labels = labels
-        self._codes = {label: code for code, label in enumerate(labels)}
-        self.classes_, self._order = sorted_classes(labels)
-
-    def _show(self, Phi: Array, codes: list[int], weights: list[float]) -> None:
-        """Hold out or learn examples in their order, and select when it is time."""
-        waiting: list[Example] = []
-        for row, code, weight in zip(Phi, codes, weights, strict=True):
-            if weight == 0:
-                continue
-            example: Example | None = Example(row, code, weight)
-            self._shown[code] += 1
-            if self.holdout is not None and self._shown[code] % int(self.holdout) == 0:
-                example = self._reservoir.offer(Example(row, code, weight))
-            if example is None:
-                continue
-            waiting.append(example)
-            self._until_selection -= 1
-            if self._until_selection <= 0:
-                self._take_in(waiting)
-                waiting = []
-                self._select()
-        if waiting:
-            self._take_in(waiting)
-
-    def _take_in(self, examples: list[Example]) -> None:
-        """Learn examples."""
-        n, T = len(examples), len(self._labels)
-        rows = np.stack([example.row for example in examples])
-        codes = np.array([example.code for example in examples])
-        weights = np.array([example.weight for example in examples])
-        Y = np.zeros((n, T), rows.dtype)
-        roots = np.sqrt(weights).astype(rows.dtype)
-        Y[np.arange(n), codes] = roots
-        if (weights != 1).any():
-            rows = rows * roots[:, None]
-        fades = float(self.forgetting) ** np.arange(n, -1, -1.0)
-        counts = np.bincount(codes, weights=fades[1:] * weights, minlength=T)
-        self._counts = fades[0] * self._counts + counts
-        results = [recursion.learn(rows, Y) for recursion in self._recursions]
-        for judged in results[self._best]:
-            self._compare(judged)
-
-    def _compare(self, judged: Judged) -> None:
-        """Watch for drift by answers before learning."""
-        answers = np.argmax(self._recoded(judged.predictions), axis=1)
-        self._judge((answers != np.argmax(judged.targets, axis=1)).astype(float))
-
-    def _recoded(self, F: Array) -> Array:
-        """Return (k/k_t)^α F; −∞ for classes of which nothing was learned."""
-        factors = recoding.scale(self._counts, self._alpha)
-        S = F * factors.astype(F.dtype)
-        S[:, factors == 0] = -np.inf
-        return S
-
-    @property
-    def _n_known(self) -> int:
-        return int(np.count_nonzero(self._counts))
-
-    def _select(self) -> None:
-        """Choose λ and α, and calibrate, by the examples that are held out."""
-        held = self._reservoir
-        self._until_selection = max(DELAY, len(held))
-        if len(held) == 0:
-            return
-        scores = [recursion.predict(held.rows) for recursion in self._recursions]
-        self._best = recoding.choose_penalty(scores, held.codes)
-        F = scores[self._best]
-        if isinstance(self.recoding, str):
-            self._alpha = recoding.choose_alpha(F, held.codes, self._counts)
-        self.temperature_ = recoding.temperature(
-            self._recoded(F), held.codes, self._counts, self._n_known, self._alpha
-        )
-
-    def _add_columns(self, count: int) -> None:
-        super()._add_columns(count)
-        self._reservoir.add_features(count)
-
-    def _after_fading(self, kept: float) -> None:
-        self._counts = self._counts * kept
-        self._reservoir.take()  # they tell of what was, not of what is
-
     # Answers.
-
-    def _scores(self, X: Any) -> Array:
-        """Return recoded scores in the order of ``classes_``; −∞ for classes not learned."""
-        recursion = self._chosen()
-        X = self._checked(X, reset=False)
-        if not self._counts.any():
-            raise NotFittedError("no class is known; learn some examples first")
-        return self._recoded(recursion.predict(self._features_of(X)))[:, self._order]
 
     def decision_function(self, X: Any) -> Array:
         """Return the recoded scores (k/k_t)^α (W̃ᵀφ)_t.
@@ -463,9 +277,6 @@ class IncrementalClassifier(ClassifierMixin, Learner):
         array of shape (n,)
         """
         return self._probabilities(self._scores(X)).max(axis=1)
-
-    def _probabilities(self, S: Array) -> Array:
-        return recoding.probabilities(S, self.temperature_, self._n_known, self._alpha)
 
     def predict_one(self, x: Any) -> Any:
         """Return the label for one row.
@@ -545,19 +356,6 @@ class IncrementalClassifier(ClassifierMixin, Learner):
         self._close_gap(code)
         return self
 
-    def _code(self, label: Any) -> int:
-        self._chosen()
-        (plain,) = labels_of([label])
-        if plain not in self._codes:
-            known = ", ".join(repr(known) for known in self.classes_.tolist()[:8])
-            raise ValueError(f"{label!r} is not among the classes that are known: {known}")
-        return self._codes[plain]
-
-    def _close_gap(self, code: int) -> None:
-        self._counts = np.delete(self._counts, code)
-        self._shown = self._shown[:code] + self._shown[code + 1 :]
-        self._relabel(self._labels[:code] + self._labels[code + 1 :])
-
     @all_or_nothing
     def merge(self, other: "IncrementalClassifier") -> Self:
         """Learn all that another learner has learned, exactly, at the cost of D³.
@@ -596,40 +394,3 @@ class IncrementalClassifier(ClassifierMixin, Learner):
         self.n_seen_ += other.n_seen_
         self._select()
         return self
-
-    # Attributes.
-
-    @property
-    def counts_(self) -> Array:
-        """Examples that were learned of each class, faded with them."""
-        self._chosen()
-        return self._counts[self._order]
-
-    @property
-    def recoding_(self) -> float:
-        """α in use."""
-        self._chosen()
-        return self._alpha
-
-    @property
-    def n_held_out_(self) -> int:
-        """Examples that are held out now."""
-        self._chosen()
-        return len(self._reservoir)
-
-    @property
-    def prequential_error_(self) -> float:
-        """Share of wrong answers before learning, since the error last changed."""
-        self._chosen()
-        return self._detector.mean if self._detector is not None else float("nan")
-
-    @property
-    def coef_(self) -> Array:
-        """Weights W̃ of the features, without recoding, shape (T, D)."""
-        return self._chosen().coefficients()[self._order, int(self.intercept) :]
-
-    @property
-    def intercept_(self) -> Array:
-        """Weights of the constant feature, without recoding, or zeros; shape (T,)."""
-        W = self._chosen().coefficients()[self._order]
-        return W[:, 0] if self.intercept else np.zeros(len(W), W.dtype)

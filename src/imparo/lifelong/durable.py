@@ -241,6 +241,7 @@ class DurableLearner:
     def _change(self, record: dict[str, Any], X: Any = None) -> int:
         """Apply a change and write it; if it cannot be written, undo it."""
         with self._access:
+            self._journal.check_writable()
             self._check_thread()
             payload = encode(record)
             named = getattr(self._learner, "feature_names_in_", None) is not None

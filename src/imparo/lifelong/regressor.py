@@ -244,11 +244,12 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
             √(s²(1 + φᵀA⁻¹φ)), with s² the noise that the samples show.
         """
         recursion = self._chosen()
-        Phi = self._features_of(self._checked(X, reset=False))
+        X = self._checked(X, reset=False)
+        Phi = self._features_of(X)
         F = recursion.predict(Phi)
         if not return_std:
             return F[:, 0] if self._flat else F
-        spread = 1 + recursion.leverage(Phi)
+        spread = 1 + self._leverage(X, Phi)
         std = np.sqrt(spread[:, None] * recursion.noise()).astype(F.dtype)
         return (F[:, 0], std[:, 0]) if self._flat else (F, std)
 
