@@ -7,6 +7,7 @@ Reading it builds only classes marked :func:`persistent`, scikit-learn's splitte
 of its transformers that are listed here, and runs no code of the file.
 """
 
+import functools
 import hashlib
 import json
 import os
@@ -267,7 +268,13 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
     name = type(value).__name__
     if type(value) in (_CLASSES.get(name), _TRANSFORMERS.get(name)):
         # Requests for metadata routing are scikit-learn's own objects, not the model's.
-        state = {k: v for k, v in vars(value).items() if k != "_metadata_request"}
+        # What a cached property has computed is no content.
+        state = {
+            k: v
+            for k, v in vars(value).items()
+            if k != "_metadata_request"
+            and not isinstance(getattr(type(value), k, None), functools.cached_property)
+        }
         content = [name, _encode(state, arrays, where)]
         if name in _TRANSFORMERS:
             return {"$sklearn": [*content, sklearn.__version__]}

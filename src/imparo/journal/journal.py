@@ -103,6 +103,8 @@ class Journal:
         self.writable = writable
         self._closed = False
         self._process = os.getpid()
+        #: Whether records ended because the writer replaced files: refresh again.
+        self.behind = False
         self._snapshotting = threading.RLock()
         self._busy = False
         if writable:
@@ -298,7 +300,9 @@ class Journal:
 
     def _read_on(self, found: list[Segment]) -> Iterator[tuple[int, bytes]]:
         first, offset, after = self._position
-        chain = folders.Chain(folders.covering(found, after + 1), first, offset, after)
+        covering = folders.covering(found, after + 1)
+        chain = folders.Chain(covering, first, offset, after)
+        self.behind = bool(found) and not covering
         try:
             for number, payload in chain.records():
                 if number > self.snapshot_number:
@@ -307,19 +311,22 @@ class Journal:
                     yield number, payload
         except (FileNotFoundError, FileFormatError):
             if folders.contents(self.folder).segments == found:
-                raise  # else files came and went while they were listed or read
+                raise
+            self.behind = True  # files came and went while they were listed or read
 
     def close(self) -> None:
         """Make the rest durable and let others write; may be called again."""
         if self._closed:
             return
+        if not self.writable or self._process != os.getpid():
+            self._closed = True  # in a fork the lock below may be held for ever
+            return
         with self._snapshotting:
             self._closed = True
-            if self.writable and self._process == os.getpid():
-                try:
-                    self._appender.close()
-                finally:
-                    self._lock.release()
+            try:
+                self._appender.close()
+            finally:
+                self._lock.release()
 
     def _check(self) -> None:
         if self._closed:

@@ -73,8 +73,12 @@ class Learner(BaseEstimator):
         given = self.penalty
         if isinstance(given, str):
             check_type("penalty", given, "a number, several, or 'auto'", given == "auto")
-            size = float(np.sum(np.square(first)))
-            unit = 10.0 ** round(math.log10(size)) if size > 0 else 1.0
+            largest = float(np.abs(first).max(initial=0.0))
+            if largest == 0:
+                return list(self._AUTO)
+            size = math.log10(np.sum(np.square(first / largest))) + 2 * math.log10(largest)
+            # Beyond that rows are refused, and a root of λ would not be a number.
+            unit = 10.0 ** min(max(round(size), -290), 290)
             return [unit * factor for factor in self._AUTO]
         values = np.atleast_1d(np.asarray(given))
         numeric = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "fiu"
@@ -318,7 +322,8 @@ class Learner(BaseEstimator):
     def _row(self: Any, x: Any) -> Array:
         """Return one row as a matrix: of a vector, or of a dictionary by column names."""
         if isinstance(x, Mapping):
-            names = getattr(self, "_columns", None) or [str(key) for key in x]
+            named = getattr(self, "feature_names_in_", [str(key) for key in x])
+            names = getattr(self, "_columns", None) or list(named)
             unknown = [str(key) for key in x if str(key) not in set(names)]
             if unknown:
                 raise ValueError(

@@ -2,7 +2,6 @@
 
 import copy
 import os
-import tempfile
 import threading
 import warnings
 from collections.abc import Mapping
@@ -12,14 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import is_classifier
 
-from imparo.engine import Array
 from imparo.errors import FileFormatError, RecoveryWarning, warn_user
-from imparo.estimators.inputs import check_rows
 from imparo.journal import Cut, Journal, decode, encode
+from imparo.lifelong.changes import apply, as_bytes, check_same, check_savable, learn_record
 from imparo.lifelong.labels import labels_of
-from imparo.persistence import fingerprint, load, save
+from imparo.persistence import load, save
 
 # Records are replaced by a snapshot when they take so many bytes, or as many as it does.
 _LEAST_RECORDS = 2**22
@@ -111,6 +108,7 @@ class DurableLearner:
         self._access = threading.RLock()
         self._snapshot_thread: threading.Thread | None = None
         self._trouble: BaseException | None = None
+        self._doubtful = False  # whether the model may differ from what the folder says
         exists = self.path.is_dir() and any(self.path.glob("snapshot-*"))
         if not exists and not (writable and learner is not None):
             raise FileNotFoundError(
@@ -118,7 +116,7 @@ class DurableLearner:
                 "IncrementalClassifier()"
             )
         if learner is not None:
-            _check_savable(learner)
+            check_savable(learner)
         self._journal = Journal(self.path, sync=sync, writable=writable)
         try:
             self._start(learner)
@@ -135,11 +133,14 @@ class DurableLearner:
                 )
             begun = copy.deepcopy(learner)
             self._journal.snapshot(lambda path: save(begun, path))
-        self._restore()
+        if self._journal.writable:
+            self._restore()
+        else:
+            self._restore_beside_writer()
         if learner is not None:
-            _check_same(self.path, self._learner, learner)
+            check_same(self.path, self._learner, learner)
         cut = self.cut
-        if cut is not None:
+        if cut is not None and self._journal.writable:  # to a reader it may be a write going on
             warn_user(
                 f"{self.path} ended with {cut.bytes} bytes of an unfinished write "
                 f"({cut.reason}), which were cut off; everything acknowledged is there",
@@ -148,19 +149,36 @@ class DurableLearner:
 
     def _restore(self) -> None:
         """Load the snapshot and replay the records after it."""
+        self._wait()  # files must not be replaced while they are read
         snapshot = self._journal.snapshot_path
         assert snapshot is not None
-        self._learner = load(snapshot)
+        learner = load(snapshot)
         self._snapshot_size = snapshot.stat().st_size
-        self.n_replayed = self._since = 0
-        self._replay(self._journal.records())
+        self.n_replayed = self._written = self._replaced = 0
+        self._replay(learner, self._journal.records())
+        self._learner, self._doubtful = learner, False
 
-    def _replay(self, records: Any) -> None:
+    def _restore_beside_writer(self) -> None:
+        """Do so while the writer may replace the files."""
+        while True:
+            self._journal.records()  # go back to the snapshot,
+            self._journal.refresh()  # or to the next one if it is gone
+            path = self._journal.snapshot_path
+            try:
+                self._restore()
+            except (FileNotFoundError, FileFormatError):
+                if path is None or path.exists():
+                    raise
+                continue
+            if not self._journal.behind:
+                return
+
+    def _replay(self, learner: Any, records: Any) -> None:
         for number, payload in records:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # they were seen when it happened
-                    _apply(self._learner, decode(payload))
+                    apply(learner, decode(payload))
             except FileFormatError:
                 raise
             except Exception as error:
@@ -169,7 +187,7 @@ class DurableLearner:
                     "written by another version of imparo: use that one, or restore a copy"
                 ) from error
             self.n_replayed += 1
-            self._since += len(payload)
+            self._written += len(payload)
 
     # What changes the learner.
 
@@ -193,7 +211,7 @@ class DurableLearner:
         single = np.ndim(X) == 1 and not sparse.issparse(X)
         if single:
             X, y = np.asarray(X)[None], [y]
-        record = self._record(X, y)
+        record = learn_record(self._learner, X, y)
         if sample_weight is not None:
             record["sample_weight"] = np.array(sample_weight, np.float64)
         if classes is not None:
@@ -201,7 +219,7 @@ class DurableLearner:
         return self._change(record, X)
 
     def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None
+        self, X: Any, y: Any, *, classes: Any = None, sample_weight: Any = None
     ) -> Self:
         """Do what :meth:`learn` does, as scikit-learn calls it, and return itself."""
         self.learn(X, y, sample_weight, classes)
@@ -210,9 +228,10 @@ class DurableLearner:
     def learn_one(self, x: Any, y: Any) -> Self:
         """Learn one example, a vector or a dictionary, and return itself."""
         with self._access:
-            row = self._learner._row(x)
-            record = self._record(row, [y])
-            if isinstance(x, Mapping) and not hasattr(self._learner, "_columns"):
+            as_row = getattr(self._learner, "_row", lambda x: np.asarray(x)[None])
+            row = as_row(x)
+            record = learn_record(self._learner, row, [y])
+            if isinstance(x, Mapping) and not hasattr(self._learner, "n_seen_"):
                 record["columns"] = [str(key) for key in x]
             self._change(record, row)
         return self
@@ -228,40 +247,55 @@ class DurableLearner:
 
     def merge(self, other: Any) -> int:
         """Learn what another learner, durable or not, has learned; return the number."""
-        other = other._learner if isinstance(other, DurableLearner) else other
-        return self._change({"op": "merge", "other": _as_bytes(other)})
-
-    def _record(self, X: Any, y: Any) -> dict[str, Any]:
-        if is_classifier(self._learner):
-            outputs: Any = labels_of(y)
+        if other is self or other is self._learner:
+            raise ValueError("a learner cannot be merged with itself")
+        if isinstance(other, DurableLearner):
+            with other._access:
+                content = as_bytes(other._learner)
         else:
-            outputs = np.array(y, np.float64)
-        return {"op": "learn", "X": _plain(X), "y": outputs}
+            content = as_bytes(other)
+        return self._change({"op": "merge", "other": content})
 
     def _change(self, record: dict[str, Any], X: Any = None) -> int:
         """Apply a change and write it; if it cannot be written, undo it."""
         with self._access:
             self._journal.check_writable()
             self._check_thread()
-            payload = encode(record)
-            named = getattr(self._learner, "feature_names_in_", None) is not None
-            if hasattr(X, "columns") and (named or not hasattr(self._learner, "n_seen_")):
-                _apply(self._learner, {**record, "X": X})
-                names = getattr(self._learner, "feature_names_in_", None)
-                if names is not None and not named:
-                    record["names"] = [str(name) for name in names]
-                    payload = encode(record)
-            else:
-                _apply(self._learner, record)
-            try:
-                number = self._journal.append(payload)
-            except BaseException:
+            if self._doubtful:
                 self._restore()
+            payload, self._doubtful = encode(record), True
+            try:
+                payload = self._apply_checked(record, X) or payload
+                number = self._journal.append(payload)
+                self._doubtful = False
+            except BaseException:
+                if self._doubtful:
+                    self._restore()
                 raise
-            self._since += len(payload)
-            if self._since > max(_LEAST_RECORDS, self._snapshot_size):
+            self._written += len(payload)
+            if self._written - self._replaced > max(_LEAST_RECORDS, self._snapshot_size):
                 self._snapshot_beside()
             return number
+
+    def _apply_checked(self, record: dict[str, Any], X: Any) -> bytes | None:
+        """Apply a change; return what to record instead if names of columns came with it."""
+        try:
+            return self._apply_named(record, X)
+        except (ValueError, TypeError, AttributeError):
+            # What is refused is refused before anything is changed; merges may fail later.
+            self._doubtful = record["op"] == "merge"
+            raise
+
+    def _apply_named(self, record: dict[str, Any], X: Any) -> bytes | None:
+        named = getattr(self._learner, "feature_names_in_", None) is not None
+        if not (hasattr(X, "columns") and (named or not hasattr(self._learner, "n_seen_"))):
+            apply(self._learner, record)
+            return None
+        apply(self._learner, {**record, "X": X})
+        names = getattr(self._learner, "feature_names_in_", None)
+        if names is None or named:
+            return None
+        return encode({**record, "names": [str(name) for name in names]})
 
     # Snapshots.
 
@@ -270,29 +304,36 @@ class DurableLearner:
         with self._access:
             self._wait()
             self._journal.snapshot(lambda path: save(self._learner, path))
-            self._note_snapshot(self._since)
+            self._note_snapshot(self._written)
+            self._trouble = None
 
     def _snapshot_beside(self) -> None:
         """Begin a snapshot of the present state in a thread of its own."""
         if self._snapshot_thread is not None and self._snapshot_thread.is_alive():
             return
-        state, number, since = copy.deepcopy(self._learner), self._journal.number, self._since
+        try:
+            state = copy.deepcopy(self._learner)
+            number, written = self._journal.number, self._written
 
-        def write() -> None:
-            try:
-                self._journal.snapshot(lambda path: save(state, path), at=number)
-                self._note_snapshot(since)
-            except BaseException as trouble:
-                self._trouble = trouble  # raised by the next change; no record is lost
+            def write() -> None:
+                try:
+                    self._journal.snapshot(lambda path: save(state, path), at=number)
+                    self._note_snapshot(written)
+                except BaseException as trouble:
+                    self._trouble = trouble  # raised by the next change; no record is lost
 
-        self._snapshot_thread = threading.Thread(target=write, name="imparo-snapshot")
-        self._snapshot_thread.start()
+            thread = threading.Thread(target=write, name="imparo-snapshot")
+            thread.start()
+        except Exception as trouble:  # the change is made and kept: it must be acknowledged
+            self._trouble = trouble
+        else:
+            self._snapshot_thread = thread
 
-    def _note_snapshot(self, since: int) -> None:
+    def _note_snapshot(self, written: int) -> None:
         path = self._journal.snapshot_path
         assert path is not None
         self._snapshot_size = path.stat().st_size
-        self._since -= since
+        self._replaced = written
 
     def _check_thread(self) -> None:
         trouble, self._trouble = self._trouble, None
@@ -317,12 +358,13 @@ class DurableLearner:
         """
         with self._access:
             update = self._journal.refresh()
-            if update.snapshot is not None:
-                try:
-                    self._learner = load(update.snapshot)
-                except FileNotFoundError:  # replaced by a newer one meanwhile
-                    return self.refresh()
-            self._replay(update.records)
+            if update.snapshot is None and not self._doubtful:
+                self._doubtful = True  # if it ends halfway, begin at the snapshot next time
+                self._replay(self._learner, update.records)
+                self._doubtful = self._journal.behind
+            if update.snapshot is not None or self._doubtful:
+                self._doubtful = True
+                self._restore_beside_writer()
             return self.number
 
     @property
@@ -342,8 +384,16 @@ class DurableLearner:
 
     def close(self) -> None:
         """Make the rest durable and let others write; may be called again."""
-        self._wait()
-        self._journal.close()
+        with self._access:
+            self._wait()
+            self._journal.close()
+            trouble, self._trouble = self._trouble, None
+        if trouble is not None:
+            warn_user(
+                f"the last snapshot of {self.path} could not be written ({trouble}); all "
+                "records are there",
+                RecoveryWarning,
+            )
 
     def __enter__(self) -> Self:
         return self
@@ -367,7 +417,8 @@ class DurableLearner:
                 f"{name} would change what is kept in {self.path} and is not recorded; use "
                 "learn, or begin another learner in another folder"
             )
-        value = getattr(self._learner, name)
+        with self._access:  # attributes are computed too
+            value = getattr(self._learner, name)
         if not callable(value):
             return value
 
@@ -376,71 +427,3 @@ class DurableLearner:
                 return getattr(self._learner, name)(*args, **kwargs)
 
         return guarded
-
-
-def _apply(learner: Any, record: dict[str, Any]) -> None:
-    """Make a recorded change."""
-    kind = record["op"]
-    if kind == "forget":
-        learner.forget(record["label"])
-    elif kind == "rename":
-        learner.rename(record["old"], record["new"])
-    elif kind == "merge":
-        learner.merge(_from_bytes(record["other"]))
-    elif kind == "learn":
-        extra = {name: record[name] for name in ("sample_weight", "classes") if name in record}
-        learner.partial_fit(record["X"], record["y"], **extra)
-        if "names" in record:
-            learner.feature_names_in_ = np.array(record["names"], object)
-        if "columns" in record:
-            learner._columns = list(record["columns"])
-    else:
-        raise FileFormatError(f"a change of the kind {kind!r} is unknown to this imparo")
-
-
-def _as_bytes(learner: Any) -> Array:
-    """Return a model file as an array of bytes."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "other.imparo"
-        save(learner, file)
-        return np.fromfile(file, np.uint8)
-
-
-def _from_bytes(content: Array) -> Any:
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "other.imparo"
-        content.tofile(file)
-        return load(file)
-
-
-def _plain(X: Any) -> Array:
-    """Return rows as they are recorded: a dense array of numbers in row-major order."""
-    X = X.toarray() if sparse.issparse(X) else check_rows(X)
-    array = np.array(X, order="C")
-    exact = array.dtype in (np.float32, np.float64)
-    return array if exact else array.astype(np.float64)
-
-
-def _check_savable(learner: Any) -> None:
-    if not hasattr(learner, "partial_fit"):
-        raise TypeError(
-            f"{learner!r:.60} cannot learn on and so cannot be kept; give a learner such as "
-            "IncrementalClassifier()"
-        )
-    fingerprint(learner)
-
-
-def _check_same(path: Path, found: Any, given: Any) -> None:
-    """Raise unless a learner that was given has the parameters of the one that is kept."""
-    if type(found) is not type(given):
-        raise ValueError(
-            f"{path} holds a {type(found).__name__}, not a {type(given).__name__}; open it "
-            "without a learner, or choose another folder"
-        )
-    kept, wanted = found.get_params(deep=False), given.get_params(deep=False)
-    for name, value in wanted.items():
-        if fingerprint(kept[name]) != fingerprint(value):
-            raise ValueError(
-                f"the learner in {path} has {name}={kept[name]!r:.60}, not {value!r:.60}; "
-                "open it without a learner, or choose another folder"
-            )

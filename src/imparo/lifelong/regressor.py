@@ -215,7 +215,9 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
 
     def _compare(self, errors: list[Array]) -> None:
         """Judge the penalties, and watch for drift, by errors before learning."""
-        squares = np.stack([np.square(e, dtype=np.float64).sum(axis=1) for e in errors])
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = np.stack([np.square(e, dtype=np.float64).sum(axis=1) for e in errors])
+        squares = np.fmin(squares, 1e300)  # what overflows is wrong, and no reason to stop
         fades = float(self.forgetting) ** np.arange(squares.shape[1], -1, -1.0)
         self._losses = fades[0] * self._losses + squares @ fades[1:]
         self._judged = fades[0] * self._judged + float(fades[1:].sum())
