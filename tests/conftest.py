@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from durable_tools import Slow
 from imparo.estimators import auto_search
 from imparo.estimators.auto_average import Average
+from imparo.lifelong import durable
 
 
 @pytest.fixture
@@ -86,3 +88,26 @@ def always_averaged(monkeypatch):
         return Average([(pool[0], 2 / 3), (pool[-1], 1 / 3)], 0.0)
 
     monkeypatch.setattr(auto_search, "averaged", forced)
+
+
+# For the tests of lifelong learners.
+
+
+@pytest.fixture
+def data(rng):
+    X = rng.normal(size=(60, 4))
+    return X, rng.integers(0, 3, 60)
+
+
+@pytest.fixture
+def small_snapshots(monkeypatch):
+    """Snapshots are written, by their thread, every few changes."""
+    monkeypatch.setattr(durable, "_LEAST_RECORDS", 500)
+
+
+@pytest.fixture
+def slow_save(monkeypatch, small_snapshots):
+    slow = Slow()
+    monkeypatch.setattr(durable, "save", slow)
+    yield slow
+    slow.go_on.set()

@@ -68,7 +68,7 @@ def absorb_by_panels(
         a = np.zeros(padded, L.dtype)
         a[:p] = L @ x
         betas = totals[r] + np.concatenate([[0.0], np.cumsum(weight * a * a)])
-        root = np.sqrt(betas[:-1] * betas[1:]) / scale
+        root = np.sqrt(betas[:-1]) * np.sqrt(betas[1:]) / scale  # the product may overflow
         turns = _turns(a, betas[:-1] / root, weight * a / root)
         below = np.zeros((_PANEL + 1, p), L.dtype)
         for turn, start in zip(turns, range(0, p, _PANEL), strict=True):
@@ -119,7 +119,7 @@ def compiled() -> Absorb | None:
                     a += L[j, i] * X[r, i]
                 before = totals[r]
                 totals[r] = before + weight * a * a
-                root = scale / math.sqrt(before * totals[r])
+                root = scale / (math.sqrt(before) * math.sqrt(totals[r]))
                 for i in range(j + 1):
                     value = L[j, i]
                     L[j, i] = root * (before * value - weight * a * E[r, i])
@@ -140,8 +140,11 @@ def compiled() -> Absorb | None:
                 b3 = b2 + weight * a2 * a2
                 b4 = b3 + weight * a3 * a3
                 totals[r] = b4
-                s0, s1 = scale / math.sqrt(b0 * b1), scale / math.sqrt(b1 * b2)
-                s2, s3 = scale / math.sqrt(b2 * b3), scale / math.sqrt(b3 * b4)
+                # Root by root: the products may overflow.
+                r0, r1, r2 = math.sqrt(b0), math.sqrt(b1), math.sqrt(b2)
+                r3, r4 = math.sqrt(b3), math.sqrt(b4)
+                s0, s1 = scale / (r0 * r1), scale / (r1 * r2)
+                s2, s3 = scale / (r2 * r3), scale / (r3 * r4)
                 c0, c1, c2, c3 = b0 * s0, b1 * s1, b2 * s2, b3 * s3
                 d0, d1 = weight * a0 * s0, weight * a1 * s1
                 d2, d3 = weight * a2 * s2, weight * a3 * s3

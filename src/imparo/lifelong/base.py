@@ -136,16 +136,19 @@ class Learner(BaseEstimator):
         with_ones[:, 1:] = Phi
         return with_ones
 
-    def _learned_features(self: Any, X: Array) -> Array:
+    def _learned_features(self: Any, X: Array, weight: Array | None) -> Array:
         """Return features of rows to learn, after a look whether numbers would overflow."""
         Phi = self._features_of(X)
         largest = float(np.abs(Phi).max(initial=0.0))
+        if weight is not None:
+            largest *= max(1.0, math.sqrt(float(weight.max(initial=0.0))))
         least = min(recursion.penalty for recursion in self._recursions)
         most = float(np.finfo(Phi.dtype).max) ** 0.5 * 1e-6
         if not largest < most * min(1.0, math.sqrt(least)):
             raise ValueError(
-                f"X goes up to {largest:.1e}, which with penalty={least:.1e} overflows "
-                f"{Phi.dtype}; scale the columns of X, or give a larger penalty"
+                f"X, times the root of sample_weight, goes up to {largest:.1e}, which with "
+                f"penalty={least:.1e} overflows {Phi.dtype}; scale the columns of X or the "
+                "weights, or give a larger penalty"
             )
         return Phi
 
@@ -340,10 +343,10 @@ class Learner(BaseEstimator):
         return row[None]
 
     def _learn_row(self: Any, x: Any, y: Any) -> None:
-        fresh = self._is_fresh()
         row = self._row(x)
         self.partial_fit(row, y)
-        if fresh and isinstance(x, Mapping):
+        named = hasattr(self, "_columns") or hasattr(self, "feature_names_in_")
+        if isinstance(x, Mapping) and not named:
             self._columns = [str(key) for key in x]
 
 

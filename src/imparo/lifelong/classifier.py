@@ -49,7 +49,8 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
     recoding : float or "auto", default "auto"
         α from 0, none (the naive classifier), to 1, classes count as if they were equally
         frequent. "auto": up to 0.7, as far as the frequent classes do not lose more than the
-        rare ones are worth (:func:`imparo.lifelong.recoding.choose_alpha`).
+        rare ones are worth (:func:`imparo.lifelong.recoding.choose_alpha`). A number may be
+        changed at any time, and the next answer goes by it.
     holdout : int or None, default 6
         Every so many-th example of a class is held out; None: all are learned, nothing is
         selected and confidence is not known.
@@ -246,7 +247,8 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
             answers = answers.astype(object)
         elif isinstance(self.unknown_label, str):
             answers = answers.astype(np.result_type(answers, np.array(self.unknown_label)))
-        answers[unsure] = self.unknown_label
+        for i in np.flatnonzero(unsure):  # one by one: a tuple is one label
+            answers[i] = self.unknown_label
         return answers
 
     @available_if(_holds_out)
@@ -384,13 +386,10 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         self._counts[places] += other._counts
         for place, shown in zip(places, other._shown, strict=True):
             self._shown[place] += shown
-        left = [
-            self._reservoir.offer(example._replace(code=int(places[example.code])))
-            for example in copy.deepcopy(other._reservoir).take()
-        ]
-        to_learn = [example for example in left if example is not None]
-        if to_learn:
-            self._take_in(to_learn)
+        for example in copy.deepcopy(other._reservoir).take():
+            its_code = example._replace(code=int(places[example.code]))
+            left = its_code if self.holdout is None else self._reservoir.offer(its_code)
+            self._take_in([] if left is None else [left])
         self.n_seen_ += other.n_seen_
         self._select()
         return self

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
 from imparo.lifelong import recoding
-from imparo.lifelong.base import Learner, checked_weight
+from imparo.lifelong.base import DIRECTIONAL, Learner, checked_weight
 from imparo.lifelong.labels import labels_of, sorted_classes
 from imparo.lifelong.recursion import DELAY, Judged
 from imparo.lifelong.reservoir import Example, Reservoir
@@ -37,6 +37,9 @@ class ClassLearner(Learner):
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
             allowed = (whole and value >= least) or (name == "holdout" and value is None)
             check_type(name, value, f"a whole number from {least} on", allowed)
+        seed = self.random_state
+        whole = isinstance(seed, int | np.integer) and not isinstance(seed, bool)
+        check_type("random_state", seed, "a whole number: a replay draws the same", whole)
         below = self.unknown_below
         number = isinstance(below, int | float | np.number) and bool(0 <= below <= 1)
         check_type("unknown_below", below, "a number from 0 to 1", number)
@@ -77,10 +80,9 @@ class ClassLearner(Learner):
         weight = checked_weight(sample_weight, len(X), fresh=fresh)
         if fresh:
             self._begin(X, 0)
-        Phi = self._learned_features(X)
-        self._meet(named + labels)
-        codes = [self._codes[label] for label in labels]
-        self._show(Phi, codes, [1.0] * len(codes) if weight is None else weight.tolist())
+        Phi = self._learned_features(X, weight)
+        self._meet(named)
+        self._show(Phi, labels, [1.0] * len(labels) if weight is None else weight.tolist())
         self.n_seen_ += len(X)
         return self
 
@@ -90,8 +92,7 @@ class ClassLearner(Learner):
         self._codes: dict[Any, int] = {}
         self._shown: list[int] = []
         self._counts = np.zeros(0)
-        auto = isinstance(self.recoding, str)
-        self._alpha = recoding.MOST if auto else float(self.recoding)
+        self._alpha = recoding.MOST
         self.temperature_ = recoding.usual_temperature()
         self._until_selection = DELAY
         recursion = self._recursions[0]
@@ -116,12 +117,21 @@ class ClassLearner(Learner):
         self._codes = {label: code for code, label in enumerate(labels)}
         self.classes_, self._order = sorted_classes(labels)
 
-    def _show(self, Phi: Array, codes: list[int], weights: list[float]) -> None:
-        """Hold out or learn examples in their order, and select when it is time."""
+    def _show(self, Phi: Array, labels: list[Any], weights: list[float]) -> None:
+        """Hold out or learn examples in their order, and select when it is time.
+
+        A label is met, errors are judged and drift is answered where the example is in the
+        stream, not where a call begins or ends: cuts must not change a bit.
+        """
         waiting: list[Example] = []
-        for row, code, weight in zip(Phi, codes, weights, strict=True):
+        for row, label, weight in zip(Phi, labels, weights, strict=True):
+            if label not in self._codes:
+                self._take_in(waiting)
+                waiting = []
+                self._meet([label])
             if weight == 0:
                 continue
+            code = self._codes[label]
             example: Example | None = Example(row, code, weight)
             self._shown[code] += 1
             if self.holdout is not None and self._shown[code] % int(self.holdout) == 0:
@@ -130,15 +140,18 @@ class ClassLearner(Learner):
                 continue
             waiting.append(example)
             self._until_selection -= 1
-            if self._until_selection <= 0:
+            due = self._until_selection <= 0
+            if due or len(waiting) == self._recursions[0].n_free:
                 self._take_in(waiting)
                 waiting = []
+            if due:
                 self._select()
-        if waiting:
-            self._take_in(waiting)
+        self._take_in(waiting)
 
     def _take_in(self, examples: list[Example]) -> None:
-        """Learn examples."""
+        """Learn examples, at most until the recursions settle."""
+        if not examples:
+            return
         n, T = len(examples), len(self._labels)
         rows = np.stack([example.row for example in examples])
         codes = np.array([example.code for example in examples])
@@ -148,9 +161,14 @@ class ClassLearner(Learner):
         Y[np.arange(n), codes] = roots
         if (weights != 1).any():
             rows = rows * roots[:, None]
-        fades = float(self.forgetting) ** np.arange(n, -1, -1.0)
-        counts = np.bincount(codes, weights=fades[1:] * weights, minlength=T)
-        self._counts = fades[0] * self._counts + counts
+        self._counts = self._counts.copy()
+        # What is forgotten in some directions only is not forgotten of a class. One by one:
+        # sums of fractions must not depend on cuts.
+        fade = 1.0 if self.forgetting_kind == DIRECTIONAL else float(self.forgetting)
+        for code, weight in zip(codes, weights, strict=True):
+            if fade != 1:
+                self._counts *= fade
+            self._counts[code] += weight
         results = [recursion.learn(rows, Y) for recursion in self._recursions]
         for judged in results[self._best]:
             self._compare(judged)
@@ -172,21 +190,26 @@ class ClassLearner(Learner):
         if isinstance(self.recoding, str):
             self._alpha = recoding.choose_alpha(F, held.codes, self._counts)
         self.temperature_ = recoding.temperature(
-            self._recoded(F), held.codes, self._counts, self._n_known, self._alpha
+            self._recoded(F), held.codes, self._counts, self._n_known, self._power
         )
 
     # Answers.
 
     def _recoded(self, F: Array) -> Array:
         """Return (k/k_t)^α F; −∞ for classes of which nothing was learned."""
-        factors = recoding.scale(self._counts, self._alpha)
+        factors = recoding.scale(self._counts, self._power)
         S = F * factors.astype(F.dtype)
         S[:, factors == 0] = -np.inf
         return S
 
     @property
+    def _power(self) -> float:
+        """α: selected, or as the parameter says now."""
+        return self._alpha if isinstance(self.recoding, str) else float(self.recoding)
+
+    @property
     def _n_known(self) -> int:
-        return int(np.count_nonzero(self._counts))
+        return int(np.count_nonzero(recoding.scale(self._counts, 0.0)))
 
     def _scores(self, X: Any) -> Array:
         """Return recoded scores in the order of ``classes_``; −∞ for classes not learned."""
@@ -197,7 +220,7 @@ class ClassLearner(Learner):
         return self._recoded(recursion.predict(self._features_of(X)))[:, self._order]
 
     def _probabilities(self, S: Array) -> Array:
-        return recoding.probabilities(S, self.temperature_, self._n_known, self._alpha)
+        return recoding.probabilities(S, self.temperature_, self._n_known, self._power)
 
     # Classes and columns that come and go.
 
@@ -234,7 +257,7 @@ class ClassLearner(Learner):
     def recoding_(self) -> float:
         """α in use."""
         self._chosen()
-        return self._alpha
+        return self._power
 
     @property
     def n_held_out_(self) -> int:

@@ -231,7 +231,8 @@ class DurableLearner:
             as_row = getattr(self._learner, "_row", lambda x: np.asarray(x)[None])
             row = as_row(x)
             record = learn_record(self._learner, row, [y])
-            if isinstance(x, Mapping) and not hasattr(self._learner, "n_seen_"):
+            named = ("_columns", "feature_names_in_")
+            if isinstance(x, Mapping) and not any(hasattr(self._learner, n) for n in named):
                 record["columns"] = [str(key) for key in x]
             self._change(record, row)
         return self

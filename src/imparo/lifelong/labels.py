@@ -32,12 +32,11 @@ def labels_of(y: Any) -> list[Any]:
     if values.dtype.kind == "f":
         if not np.isfinite(values).all():
             raise ValueError("y contains NaN or infinity, which is no label; drop such rows")
-        check_classification_targets(values)
+        if (values != np.floor(values)).any():
+            check_classification_targets(values)
     values = column_or_1d(values, warn=True)
     labels = [item.item() if isinstance(item, np.generic) else item for item in values.tolist()]
     for label in labels:
-        if label is None or label != label:
-            raise ValueError(f"y contains {label!r}, which is no label; drop such rows")
         try:
             hash(label)
         except TypeError:
@@ -45,7 +44,17 @@ def labels_of(y: Any) -> list[Any]:
                 f"y contains {label!r:.60}, a {type(label).__name__}, and a label must be "
                 "hashable: a string, a number or a tuple"
             ) from None
+        if not _is_label(label):
+            raise ValueError(f"y contains {label!r}, which is no label; drop such rows")
     return labels
+
+
+def _is_label(label: Any) -> bool:
+    """Return whether a value equals itself: None, NaN and pandas' NA are none."""
+    try:
+        return label is not None and bool(label == label)
+    except TypeError:
+        return False
 
 
 def _mixed(y: Any, values: Array) -> Array:
@@ -68,9 +77,11 @@ def sorted_classes(labels: list[Any]) -> tuple[Array, Array]:
         order = list(range(len(labels)))
     classes = [labels[i] for i in order]
     kinds = {type(label) for label in labels}
+    array = np.empty(len(classes), object)
+    array[:] = classes
     if kinds and (kinds <= {int, float} or kinds in ({str}, {bool})):
-        array = np.array(classes)
-    else:
-        array = np.empty(len(classes), object)
-        array[:] = classes
+        plain = np.array(classes)
+        # Large whole numbers beside others may be rounded, and strings lose a last NUL.
+        if plain.tolist() == classes:
+            array = plain
     return array, np.array(order, np.intp)

@@ -18,6 +18,9 @@ MOST = 0.7
 ALPHAS = np.linspace(0, MOST, 15)
 # What one missing class may cost the others, in units of one class's accuracy.
 _PRICE = 0.2
+# A class of which forgetting has left less than this share is as if never shown: what is left
+# is rounding, and powers of the inverse would overflow.
+_FADED = 1e-30
 # Examples held out of a class from which on it is asked.
 _ENOUGH = 3
 # ln β before any example: scores are near 0 and 1, and a difference of 1 is to mean sure.
@@ -44,9 +47,10 @@ def scale(counts: Array, alpha: float) -> Array:
     >>> scale(np.array([3.0, 1.0, 0.0]), 0.5)
     array([1.15470054, 2.        , 0.        ])
     """
-    known = counts > 0
+    total = counts.sum()
+    known = counts > total * _FADED
     factors = np.zeros(len(counts))
-    factors[known] = (counts.sum() / counts[known]) ** alpha
+    factors[known] = (total / counts[known]) ** alpha
     return factors
 
 

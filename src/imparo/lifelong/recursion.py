@@ -98,6 +98,11 @@ class Recursion:
         """Number D of columns."""
         return len(self.root)
 
+    @property
+    def n_free(self) -> int:
+        """How many rows may still come before all enter the weights."""
+        return DELAY - self._n_waiting
+
     # Learning.
 
     def learn(self, X: Array, Y: Array) -> list[Judged]:

@@ -178,15 +178,19 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
             self._flat = flat
             self._losses, self._judged = np.zeros(len(self._recursions)), 0.0
             self._usual = 0.0
-        Phi = self._learned_features(X)
+        Phi = self._learned_features(X, weight)
         if weight is not None:
             # Nothing is learned from rows of weight 0, and nothing is forgotten for them.
             used = weight > 0
             root = np.sqrt(weight[used])[:, None].astype(Phi.dtype)
             Phi, Y = Phi[used] * root, Y[used] * root
-        results = [recursion.learn(Phi, Y) for recursion in self._recursions]
-        for judged in zip(*results, strict=True):
-            self._compare([one.targets - one.predictions for one in judged])
+        while len(Phi):
+            # Drift is answered where it is in the stream: cuts must not matter.
+            n = self._recursions[0].n_free
+            results = [recursion.learn(Phi[:n], Y[:n]) for recursion in self._recursions]
+            for judged in zip(*results, strict=True):
+                self._compare([one.targets - one.predictions for one in judged])
+            Phi, Y = Phi[n:], Y[n:]
         self.n_seen_ += len(X)
         return self
 

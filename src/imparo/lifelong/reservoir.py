@@ -72,7 +72,10 @@ class Reservoir:
             return None
         counts = np.bincount(self.codes, minlength=code + 1)
         largest = int(np.argmax(counts))
-        if counts[code] >= counts[largest]:
+        # A class of which some had to go is a sample, and stays an even one only if newcomers
+        # take the places of their own kind, also where the largest has one more.
+        sampled = counts[code] < self._offered[code] - 1
+        if counts[code] + int(sampled) >= counts[largest]:
             place = self._draw(self._offered[code])
             if place >= counts[code]:
                 return example
@@ -113,7 +116,7 @@ class Reservoir:
             Example(self._rows[i].copy(), int(self._codes[i]), float(self._weights[i]))
             for i in range(self._n)
         ]
-        self._n = 0
+        self._n, self._offered = 0, []
         return held
 
     def drop(self, code: int) -> None:
