@@ -226,7 +226,7 @@ class Learner(BaseEstimator):
         h = recursion.leverage(Phi)
         if isinstance(map, NystromMap):
             known = np.square(Phi[:, int(self.intercept) :]).sum(axis=1)
-            h += np.maximum(map.kernel.diagonal(X) - known, 0) / recursion.prior
+            h += np.maximum(map.kernel.diagonal(X) - known, 0) / recursion.penalty_left
         return h
 
     def novelty(self, X: Any) -> Array:
@@ -262,19 +262,26 @@ class Learner(BaseEstimator):
 
     # Drift.
 
-    def _judge(self: Any, errors: Array) -> None:
-        """Hand prequential errors between 0 and 1 to the detector; act where it alarms."""
+    def _judge(self: Any, errors: Array) -> bool:
+        """Hand prequential errors between 0 and 1 to the detector; act where it alarms.
+
+        Returns whether their mean has changed, to the better or worse.
+        """
         if self._detector is None:
-            return
+            return False
+        changed = False
         for error in errors.tolist():
             change = self._detector.update(error)
+            changed = changed or change is not None
             if change is not None and change.worse:
                 self._answer(change)
+        return changed
 
     def _answer(self: Any, change: Change) -> None:
         action = "recorded only"
         if self.drift == FORGET:
-            kept = change.n_after / (change.n_before + change.n_after)
+            # Not of the detector's window, which may be shorter than what was learned.
+            kept = min(1.0, change.n_after / self._chosen().weight)
             for recursion in self._recursions:
                 recursion.fade(kept)
             self._after_fading(kept)
@@ -314,6 +321,14 @@ class Learner(BaseEstimator):
                 "learners that forget in directions cannot be merged: what is left of each "
                 "example is not known; use forgetting_kind='exponential'"
             )
+        if self._dtype() != other._dtype():
+            raise ValueError(
+                f"the other learner computes in {other._dtype()} and this one in "
+                f"{self._dtype()}; give both the same dtype to merge them"
+            )
+        names, its = (getattr(m, "feature_names_in_", None) for m in (self, other))
+        if names is not None and its is not None and not np.array_equal(names, its):
+            raise ValueError("the other learner has other names of columns, or another order")
         probe = np.random.RandomState(0).standard_normal((4, self.n_features_in_))
         probe = probe.astype(self._dtype())
         ours, theirs = self._features_of(probe), other._features_of(probe)

@@ -6,10 +6,11 @@ entering once; the printed "+ λI" at every step is a slip.
 """
 
 import math
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import blas, solve_triangular
+from scipy.linalg import blas, qr, solve_triangular, svd
 
 from imparo.engine import Array, default_engine
 from imparo.engine.inverse_roots import absorb_rows
@@ -25,6 +26,7 @@ class Judged(NamedTuple):
 
     targets: Array
     predictions: Array
+    weights: Array
 
 
 @persistent
@@ -91,6 +93,7 @@ class Recursion:
         self._targets = np.zeros((DELAY, n_outputs), dtype)
         self._errors = np.zeros((0, n_outputs), dtype)
         self._shares = np.zeros(DELAY)
+        self._weights = np.zeros(DELAY)
         self._n_waiting = 0
 
     @property
@@ -99,13 +102,18 @@ class Recursion:
         return len(self.root)
 
     @property
+    def penalty_left(self) -> float:
+        """What is left of λ, as far as it is told from noise: never 0."""
+        return max(self.prior, self._floor)
+
+    @property
     def n_free(self) -> int:
         """How many rows may still come before all enter the weights."""
         return DELAY - self._n_waiting
 
     # Learning.
 
-    def learn(self, X: Array, Y: Array) -> list[Judged]:
+    def learn(self, X: Array, Y: Array, weights: Array | None = None) -> list[Judged]:
         """Learn rows in their order, in place.
 
         Parameters
@@ -113,6 +121,8 @@ class Recursion:
         X : array of shape (k, D)
             Row-major, finite and of the type of ``root``.
         Y : array of shape (k, T)
+        weights : array of shape (k,), optional
+            How many rows each counts for; X and Y hold them times the root of that.
 
         Returns
         -------
@@ -120,6 +130,7 @@ class Recursion:
             Rows, ``DELAY`` at a time, that have entered the weights, with their predictions
             before they were learned: the prequential test, at no cost.
         """
+        weights = np.ones(len(X)) if weights is None else weights
         judged, done = [], 0
         while done < len(X):
             start = self._n_waiting
@@ -127,6 +138,9 @@ class Recursion:
             rows = X[part]
             stop = start + len(rows)
             self._gains[start:stop], self._shares[start:stop] = self._absorb(rows)
+            for weight in weights[part].tolist():
+                self.weight = self.forgetting * self.weight + weight
+            self._weights[start:stop] = weights[part]
             self._rows[start:stop] = rows
             self._targets[start:stop, : self.n_outputs] = Y[part]
             self._n_waiting, done = stop, done + len(rows)
@@ -138,42 +152,69 @@ class Recursion:
         """Change L; return gains, and which part of a squared error is left by its row."""
         if self.forgetting == 1:
             directions, totals = absorb_rows(self.root, rows)
-            self.weight += len(rows)
             return directions / totals[:, None], 1 / totals
         absorb = self._absorb_in_direction if self.directional else self._absorb_fading
         found = [absorb(rows[i : i + 1]) for i in range(len(rows))]
         return np.concatenate([gain for gain, _ in found]), np.array([s for _, s in found])
 
     def _absorb_fading(self, row: Array) -> tuple[Array, float]:
-        fade = self.forgetting if self._may_fade() else 1.0
+        fade = self.forgetting
         direction, (total,) = absorb_rows(self.root, row, fade=fade)
         self.prior *= fade
-        self.weight = fade * self.weight + 1
+        self._renew(most=1)
         return direction / total, fade / float(total)
 
-    def _may_fade(self) -> bool:
-        """Return whether directions that rows no longer show are still told from noise."""
-        limit = np.finfo(self.root.dtype).eps ** 0.75 * self.penalty
-        return float(np.diagonal(self.root).max()) ** 2 * limit < 1
+    @property
+    def _floor(self) -> float:
+        """The least penalty that is still told from noise."""
+        return float(np.finfo(self.root.dtype).eps) ** 0.75 * self.penalty
+
+    def _renew(self, most: int | None = None) -> None:
+        """Give columns that rows no longer show their penalty anew, around their weights."""
+        diagonal = np.diagonal(self.root).astype(np.float64)
+        idle = np.flatnonzero(diagonal**2 * self._floor >= 1)
+        if len(idle):
+            worst = idle[np.argsort(-diagonal[idle])][:most]
+            units = np.zeros((len(worst), self.n_features), self.root.dtype)
+            units[np.arange(len(worst)), worst] = 1
+            absorb_rows(self.root, units, weight=self.penalty)
 
     def _absorb_in_direction(self, row: Array) -> tuple[Array, float]:
         leverage = float(self.leverage(row)[0])
-        size = float(np.sum(row * row))
-        share = 0.0
-        if leverage > 0:
-            # A + share·xxᵀ, which keeps 1/γ − 1 of leverage; not below the penalty.
-            wanted = self.forgetting - (1 - self.forgetting) / leverage
-            share = min(1.0, max(wanted, self.penalty / size - 1 / leverage))
-        direction, _ = absorb_rows(self.root, row, weight=share)
-        self.weight = self.forgetting * self.weight + 1
+        # A + share·xxᵀ is what keeps a leverage of 1/γ − 1.
+        share = self.forgetting - (1 - self.forgetting) / leverage if leverage > 0 else 0.0
+        direction, _ = absorb_rows(self.root, row, weight=max(share, 0.0))
+        if share < 0:
+            self._loosen(row[0], leverage)
         return direction / (1 + leverage), 1 / (1 + leverage)
+
+    def _loosen(self, x: Array, leverage: float) -> None:
+        """Forget in the direction of x, and never more than down to the penalty.
+
+        M = A − λI is what rows have told. M − c·Mx xᵀM is positive semidefinite for any
+        c up to 1/xᵀMx; A − share·xxᵀ may fall below λI in other directions.
+        """
+        largest = np.abs(x).max()
+        x = x / largest
+        x /= np.sqrt(x @ x)
+        solve = partial(solve_triangular, self.root, lower=True, check_finite=False)
+        Ax, penalty = solve(solve(x, trans=1)), self.penalty
+        told = Ax - self.root.dtype.type(penalty) * x
+        q = float(told @ x)
+        if q <= np.finfo(self.root.dtype).eps ** 0.5 * float(Ax @ x):
+            return
+        own = float(self.leverage(x[None])[0])
+        more, along = own * (1 / (self.forgetting * (1 + leverage)) - 1), 1 - penalty * own
+        part = more * q / (along**2 + more * (q - penalty * along))
+        told /= self.root.dtype.type(math.sqrt(q))
+        absorb_rows(self.root, told[None], weight=-min(part, 1 - self.forgetting))
 
     def settle(self) -> Judged:
         """Let the rows that wait enter the weights; return how they were predicted."""
         n, T, product = self._n_waiting, self.n_outputs, default_engine().product
         X, G, targets = self._rows[:n], self._gains[:n], self._targets[:n, :T].copy()
         if n == 0:
-            return Judged(targets, targets)
+            return Judged(targets, targets, self._weights[:0].copy())
         # Row r is predicted with the gains of those before it: a triangular system.
         earlier = np.tril(product(X, G.T), -1)
         errors = targets - product(X, self._coef[:T].T)
@@ -182,20 +223,19 @@ class Recursion:
         )
         self._coef[:T] += product(np.ascontiguousarray(errors.T), G)
         fades = self.forgetting ** np.arange(n, -1, -1.0)
-        left = (fades[1:] * self._shares[:n])[:, None] * np.square(errors, dtype=np.float64)
+        left = (fades[1:] * self._shares[:n])[:, None] * np.square(_bounded(errors))
         self.residual = fades[0] * self.residual + left.sum(axis=0)
         self._n_waiting, self._errors = 0, self._errors[:0]
-        return Judged(targets, targets - errors)
+        return Judged(targets, targets - errors, self._weights[:n].copy())
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of all rows, and the penalty, by ``factor``. Cost D²."""
         self.settle()
-        if not self._may_fade():
-            return
         self.root /= self.root.dtype.type(math.sqrt(factor))
         self.residual *= factor
         self.weight *= factor
         self.prior *= factor
+        self._renew()
 
     # What is known.
 
@@ -244,16 +284,14 @@ class Recursion:
 
     def noise(self) -> Array:
         """Return the estimated variance of the noise of each output; NaN before any row."""
-        seen = self.weight - self._n_waiting
         left = self.residual.copy()
         if self._n_waiting:
             # A copy of the sums only: asking must not change the state.
             n = self._n_waiting
             fades = self.forgetting ** np.arange(n, -1, -1.0)
-            errors = np.square(self._waiting_errors(), dtype=np.float64)
+            errors = np.square(_bounded(self._waiting_errors()))
             left = fades[0] * left + (fades[1:] * self._shares[:n]) @ errors
-            seen = self.weight
-        return left / seen if seen > 0 else np.full(self.n_outputs, np.nan)
+        return left / self.weight if self.weight > 0 else np.full(self.n_outputs, np.nan)
 
     # Outputs and columns that come and go.
 
@@ -294,7 +332,7 @@ class Recursion:
         root = np.zeros((new, new), self.root.dtype)
         root[:old, :old] = self.root
         places = np.arange(old, new)
-        root[places, places] = 1 / math.sqrt(self.prior)
+        root[places, places] = 1 / math.sqrt(self.penalty_left)
         self.root = root
         self._coef = _padded(self._coef, 1, new)
         self._rows = _padded(self._rows, 1, new)
@@ -311,31 +349,40 @@ class Recursion:
             Which of the outputs here each of the other's is.
         """
         self.settle()
-        engine = default_engine()
-        grams = [_gram(self.root), _gram(other.root)]
-        T, D = self.n_outputs, self.n_features
-        b = engine.product(self._coef[:T], grams[0])
-        b[outputs] += engine.product(other.coefficients(), grams[1])
-        A = grams[0] + grams[1]
-        places = np.arange(D)
-        # Below rounding there is nothing to take out.
-        if other.prior > D * np.finfo(A.dtype).eps * A[places, places].max():
-            A[places, places] -= other.prior
-        R = engine.cholesky(A)
-        self.root = np.ascontiguousarray(engine.invert_triangular(R).T)
-        self._coef[:T] = engine.product(engine.product(b, self.root.T), self.root)
-        self.residual[outputs] += other.noise() * other.weight if other.weight else 0
+        # The other's rows without their penalty, as D rows with the same sums: A is not
+        # squared, so that a penalty far below rounding of A does no harm.
+        R = default_engine().invert_triangular(np.ascontiguousarray(other.root.T))
+        _, s, V = svd(R, full_matrices=False)
+        known = s**2 - other.prior > len(s) * np.finfo(s.dtype).eps * s[0] * s
+        s, V = s[known], V[known]
+        own = s**2 - other.prior
+        F = V @ other.coefficients().T
+        Z, Y = np.sqrt(own)[:, None] * V, (s**2 / np.sqrt(own))[:, None] * F
+        outside = (s**2 / own)[:, None] * np.square(F, dtype=np.float64) * other.prior
+        left = other.noise() * other.weight - outside.sum(axis=0) if other.weight else 0.0
+        errors = np.zeros((len(Z), self.n_outputs), Y.dtype)
+        errors[:, outputs] = Y
+        errors -= Z @ self._coef[: self.n_outputs].T
+        old = default_engine().invert_triangular(np.ascontiguousarray(self.root.T))
+        rows = np.vstack([old, Z])
+        Q, R = qr(rows, mode="economic")
+        Q, R = Q * np.sign(np.diagonal(R)), R * np.sign(np.diagonal(R))[:, None]
+        wanted = np.vstack([np.zeros((len(old), self.n_outputs), Y.dtype), errors])
+        parts = Q.T @ wanted
+        self.root = np.ascontiguousarray(np.tril(default_engine().invert_triangular(R).T))
+        self._coef[: self.n_outputs] += parts.T @ self.root
+        self.residual += np.square(wanted - Q @ parts, dtype=np.float64).sum(axis=0)
+        self.residual[outputs] += left
         self.weight += other.weight
         return self
-
-
-def _gram(root: Array) -> Array:
-    """Return A of A⁻¹ = LᵀL. Cost 4D³/3."""
-    C = np.ascontiguousarray(default_engine().invert_triangular(root.T).T)
-    return default_engine().product(C, np.ascontiguousarray(C.T))
 
 
 def _padded(array: Array, axis: int, size: int) -> Array:
     widths = [(0, 0)] * array.ndim
     widths[axis] = (0, size - array.shape[axis])
     return np.pad(array, widths)
+
+
+def _bounded(errors: Array) -> Array:
+    """Return errors in float64, so that their squares are finite."""
+    return np.clip(errors.astype(np.float64), -1e150, 1e150)

@@ -1,5 +1,6 @@
 """Recursive regression: one sample or a block, in constant time, with what is not known."""
 
+import copy
 from typing import Any, Self
 
 import numpy as np
@@ -9,6 +10,7 @@ from sklearn.utils.validation import check_array, check_consistent_length
 from imparo.engine import Array
 from imparo.estimators.inputs import all_or_nothing, check_numbers
 from imparo.lifelong.base import Learner, checked_weight
+from imparo.lifelong.drift import DriftDetector
 from imparo.persistence import persistent
 
 
@@ -39,9 +41,10 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         samples is the memory.
     forgetting_kind : "exponential" or "directional", default "exponential"
         "exponential" forgets everything alike, λ included; a learner that sees the same rows
-        for long knows nothing else in the end, and forgetting pauses where uncertainty reaches
-        10¹² times that of the penalty. "directional" forgets only in the direction of each new
-        row, and never more than down to the penalty: idle learners keep what they know.
+        for long knows nothing else in the end. A column whose uncertainty reaches 10¹² times
+        that of the penalty gets λ anew, around its present weight. "directional" forgets only
+        in the direction of each new row, never more than down to the penalty: idle learners
+        keep what they know.
     intercept : bool, default True
         Whether to add a constant feature 1, under the same penalty.
     drift : "record", "forget" or None, default "record"
@@ -173,24 +176,28 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         X = self._checked(X, reset=fresh)
         Y, flat = self._outputs(X, y, fresh)
         weight = checked_weight(sample_weight, len(X), fresh=fresh)
+        # Nothing is learned from rows of weight 0, and nothing is forgotten for them.
+        used = slice(None) if weight is None else weight > 0
         if fresh:
-            self._begin(X, Y.shape[1])
+            self._begin(X[used], Y.shape[1])
             self._flat = flat
             self._losses, self._judged = np.zeros(len(self._recursions)), 0.0
             self._usual = 0.0
-        Phi = self._learned_features(X, weight)
+        counts = np.ones(len(X)) if weight is None else weight[used]
+        Phi = self._learned_features(X[used], weight)
         if weight is not None:
-            # Nothing is learned from rows of weight 0, and nothing is forgotten for them.
-            used = weight > 0
-            root = np.sqrt(weight[used])[:, None].astype(Phi.dtype)
-            Phi, Y = Phi[used] * root, Y[used] * root
+            root = np.sqrt(counts)[:, None]
+            with np.errstate(over="ignore"):  # checked next
+                Phi, Y = ((part * root).astype(Phi.dtype) for part in (Phi, Y[used]))
+            _check_size(Y)
         while len(Phi):
             # Drift is answered where it is in the stream: cuts must not matter.
             n = self._recursions[0].n_free
-            results = [recursion.learn(Phi[:n], Y[:n]) for recursion in self._recursions]
+            results = [one.learn(Phi[:n], Y[:n], counts[:n]) for one in self._recursions]
             for judged in zip(*results, strict=True):
-                self._compare([one.targets - one.predictions for one in judged])
-            Phi, Y = Phi[n:], Y[n:]
+                errors = [one.targets - one.predictions for one in judged]
+                self._compare(errors, judged[0].weights)
+            Phi, Y, counts = Phi[n:], Y[n:], counts[n:]
         self.n_seen_ += len(X)
         return self
 
@@ -209,30 +216,33 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
             raise ValueError(
                 f"y has {Y.shape[1]} outputs and the model has {self._recursions[0].n_outputs}"
             )
-        largest, most = float(np.abs(Y).max(initial=0.0)), float(np.finfo(Y.dtype).max)
-        if not largest < most**0.5 * 1e-6:
-            raise ValueError(
-                f"y goes up to {largest:.1e}, the square of which {Y.dtype} cannot hold; "
-                "scale y"
-            )
+        _check_size(Y)
         return Y, y.ndim == 1
 
-    def _compare(self, errors: list[Array]) -> None:
+    def _compare(self, errors: list[Array], weights: Array) -> None:
         """Judge the penalties, and watch for drift, by errors before learning."""
         with np.errstate(over="ignore", invalid="ignore"):
             squares = np.stack([np.square(e, dtype=np.float64).sum(axis=1) for e in errors])
         squares = np.fmin(squares, 1e300)  # what overflows is wrong, and no reason to stop
         fades = float(self.forgetting) ** np.arange(squares.shape[1], -1, -1.0)
         self._losses = fades[0] * self._losses + squares @ fades[1:]
-        self._judged = fades[0] * self._judged + float(fades[1:].sum())
-        own = squares[self._best]
+        self._judged = fades[0] * self._judged + float(fades[1:] @ weights)
+        with np.errstate(over="ignore"):
+            own = np.fmin(squares[self._best] / weights, 1e300)
         self._best = int(np.argmin(self._losses))
-        # The detector takes numbers up to 1: errors against what has been usual.
+        # The detector takes numbers up to 1: errors against a size that stays the same as long
+        # as their mean does, for a moving one would look like a change itself.
         if self._usual == 0:
             self._usual = float(own.mean())
         usual = self._usual + np.finfo(float).tiny
-        self._judge(own / (own + usual))
-        self._usual += (float(own.mean()) - self._usual) * 0.1
+        if self._judge(own / (own + usual)) and self._detector is not None:
+            # The window begins anew: what it holds is in the old size.
+            self._usual, seen = float(own.mean()), self._detector.n_seen
+            self._detector = DriftDetector()
+            self._detector.n_seen = seen
+
+    def _after_fading(self, kept: float) -> None:
+        self._losses, self._judged = kept * self._losses, kept * self._judged
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Return the predicted outputs. Cost 2nDT, with deviations 2nD² more.
@@ -301,8 +311,10 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 f"the other learner has {other._recursions[0].n_outputs} outputs and this "
                 f"one {T}"
             )
-        for own, its in zip(self._recursions, other._recursions, strict=True):
+        merged = copy.deepcopy(self._recursions)
+        for own, its in zip(merged, other._recursions, strict=True):
             own.merge(its, np.arange(T))
+        self._recursions = merged
         self._losses = self._losses + other._losses
         self._judged += other._judged
         self._best = int(np.argmin(self._losses)) if self._judged else self._best
@@ -329,3 +341,13 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         if not self._judged:
             return np.full(len(self._losses), np.nan)
         return np.sqrt(self._losses / self._judged)
+
+
+def _check_size(Y: Array) -> None:
+    """Raise if squares of outputs would overflow."""
+    largest, most = float(np.abs(Y).max(initial=0.0)), float(np.finfo(Y.dtype).max)
+    if not largest < most**0.5 * 1e-6:
+        raise ValueError(
+            f"y, times the root of sample_weight, goes up to {largest:.1e}, the square of "
+            f"which {Y.dtype} cannot hold; scale y or the weights"
+        )
