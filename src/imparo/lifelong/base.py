@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_rows, check_type
+from imparo.estimators.transformers import RandomFeatures
 from imparo.features import FeatureMap, NystromMap
 from imparo.lifelong.drift import Change, DriftDetector
 from imparo.lifelong.recursion import Recursion
@@ -391,14 +392,16 @@ def fitted_map(features: Any, X: Array) -> Any:
         )
     try:
         check_is_fitted(features)
+        fitted = copy.deepcopy(features)
     except NotFittedError:
         if len(X) == 1 and isinstance(getattr(features, "sigma", None), str):
             raise ValueError(
                 f"the width sigma={features.sigma!r} of features cannot be told from one row; "
                 "give sigma a number, or more rows in the first call"
             ) from None
-        return clone(features).fit(X)
-    return copy.deepcopy(features)
+        fitted = clone(features).fit(X)
+    # The map itself, without the checks of a transformer, which take longer than one row.
+    return fitted.map_ if isinstance(fitted, RandomFeatures) else fitted
 
 
 def checked_weight(sample_weight: Any, n: int, *, fresh: bool) -> Array | None:

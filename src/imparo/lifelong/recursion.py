@@ -221,7 +221,9 @@ class Recursion:
         errors = solve_triangular(
             earlier, errors, lower=True, unit_diagonal=True, check_finite=False
         )
-        self._coef[:T] += product(np.ascontiguousarray(errors.T), G)
+        # Wᵀ + GᵀE in place: W is read and written once.
+        gemm = blas.get_blas_funcs("gemm", (G,))
+        gemm(1.0, G.T, errors, beta=1.0, c=self._coef[:T].T, overwrite_c=1)
         fades = self.forgetting ** np.arange(n, -1, -1.0)
         left = (fades[1:] * self._shares[:n])[:, None] * np.square(_bounded(errors))
         self.residual = fades[0] * self.residual + left.sum(axis=0)

@@ -5,7 +5,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, check_consistent_length
+from sklearn.utils.validation import check_array
 
 from imparo.engine import Array
 from imparo.estimators.inputs import all_or_nothing, check_numbers
@@ -167,8 +167,7 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         RecursiveRegressor
             Itself.
         """
-        y = np.asarray(y)
-        self._learn_row(x, y[None])
+        self._learn_row(x, np.asarray(y)[None])
         return self
 
     def _learn(self, X: Any, y: Any, sample_weight: Any) -> Self:
@@ -208,7 +207,10 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
                 "requires y to be passed, but the target y is None: give an output for each row"
             )
         y = check_array(check_numbers(y), ensure_2d=False, dtype=self._dtype(), input_name="y")
-        check_consistent_length(X, y)
+        if len(y) != len(X):
+            raise ValueError(
+                f"X has {len(X)} rows and y has {len(y)}: inconsistent numbers of samples"
+            )
         if y.ndim > 2:
             raise ValueError(f"y must have one or two axes, not the shape {y.shape}")
         Y = y.reshape(len(y), -1)
