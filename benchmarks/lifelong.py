@@ -8,7 +8,7 @@ import numpy as np
 from scipy.linalg import blas
 from sklearn.linear_model import SGDClassifier
 
-from benchmarks import rare_classes
+from benchmarks import confidence, rare_classes
 from benchmarks.common import data_set, machine, show
 from imparo import IncrementalClassifier, RandomFeatures, RecursiveRegressor
 from imparo.engine import inverse_roots, one_thread
@@ -21,6 +21,7 @@ def main() -> None:
         streams()
     constant_cost()
     rare_classes.main()
+    confidence.main()
 
 
 # Speed.

@@ -9,7 +9,7 @@ L is lower triangular with A⁻¹ = LᵀL, so that L = R⁻ᵀ for the factor A 
 where L_j on the right is the old row. The last e is A⁻¹x before the update, from which the
 gain comes without a solve. All is done in one pass over L, compiled with numba where that is
 installed, else in panels of rows by small matrix products: the same numbers to rounding, some
-ten times slower at 1000 columns (``python -m benchmarks lifelong``).
+eight times slower at 1000 columns (``python -m benchmarks lifelong``).
 """
 
 import math
@@ -37,7 +37,7 @@ def absorb_rows(
     Parameters
     ----------
     L : array of shape (p, p)
-        Lower triangular, row-major; what is above the diagonal is not touched.
+        Lower triangular, row-major; what is above the diagonal is 0, and stays so.
     X : array of shape (k, p)
         Row-major and of the type of L.
     fade : float

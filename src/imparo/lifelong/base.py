@@ -1,6 +1,5 @@
 """What every lifelong learner shares: parameters, rows of a stream, candidates side by side."""
 
-import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,16 +7,16 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import BaseEstimator, clone
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_rows, check_type
-from imparo.estimators.transformers import RandomFeatures
-from imparo.features import FeatureMap, NystromMap
+from imparo.features import NystromMap
 from imparo.lifelong.drift import Change, DriftDetector
+from imparo.lifelong.inputs import fitted_map
 from imparo.lifelong.recursion import Recursion
 from imparo.persistence import persistent
 
@@ -364,64 +363,3 @@ class Learner(BaseEstimator):
         named = hasattr(self, "_columns") or hasattr(self, "feature_names_in_")
         if isinstance(x, Mapping) and not named:
             self._columns = [str(key) for key in x]
-
-
-def fitted_map(features: Any, X: Array) -> Any:
-    """Return the map to use: None for the rows themselves.
-
-    Parameters
-    ----------
-    features : None, FeatureMap or transformer
-        A transformer that is not fitted is fitted to X, as a copy.
-    X : array of shape (n, d)
-        The first rows.
-    """
-    if features is None:
-        return None
-    if isinstance(features, FeatureMap):
-        if features.n_columns_in != X.shape[1]:
-            raise ValueError(
-                f"features takes rows of {features.n_columns_in} columns, and X has "
-                f"{X.shape[1]}"
-            )
-        return features
-    if not (hasattr(features, "fit") and hasattr(features, "transform")):
-        raise TypeError(
-            f"features={features!r:.60} must be None, a map of imparo.features such as "
-            "NystromMap(kernel, centers), or a transformer such as RandomFeatures"
-        )
-    try:
-        check_is_fitted(features)
-        fitted = copy.deepcopy(features)
-    except NotFittedError:
-        if len(X) == 1 and isinstance(getattr(features, "sigma", None), str):
-            raise ValueError(
-                f"the width sigma={features.sigma!r} of features cannot be told from one row; "
-                "give sigma a number, or more rows in the first call"
-            ) from None
-        fitted = clone(features).fit(X)
-    # The map itself, without the checks of a transformer, which take longer than one row.
-    return fitted.map_ if isinstance(fitted, RandomFeatures) else fitted
-
-
-def checked_weight(sample_weight: Any, n: int, *, fresh: bool) -> Array | None:
-    """Return the weights of n rows of a stream, checked; None for ones.
-
-    All of them may be 0, but not of the first rows.
-    """
-    if sample_weight is None:
-        return None
-    weight = np.asarray(sample_weight)
-    if weight.ndim == 0:
-        weight = np.full(n, weight)
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
-            f"the {n} rows"
-        )
-    if not (weight >= 0).all():
-        raise ValueError("sample_weight must hold numbers from 0 on")
-    if fresh and not weight.any():
-        raise ValueError("sample_weight is zero for every row; give some row a weight")
-    return weight

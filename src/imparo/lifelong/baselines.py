@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.engine import Array, default_engine
 from imparo.estimators.inputs import all_or_nothing, check_rows, check_type
-from imparo.lifelong.base import fitted_map
+from imparo.lifelong.inputs import fitted_map
 from imparo.persistence import persistent
 
 

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_array
 
 from imparo.engine import Array
 from imparo.estimators.inputs import all_or_nothing, check_numbers
-from imparo.lifelong.base import Learner, checked_weight
+from imparo.lifelong.base import Learner
 from imparo.lifelong.drift import DriftDetector
+from imparo.lifelong.inputs import checked_weight
 from imparo.persistence import persistent
 
 
