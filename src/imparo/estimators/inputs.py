@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils.validation import _check_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_array
 
 from imparo.engine import Array, default_engine, power_of_two
 
@@ -113,6 +113,25 @@ def scaled_weight(sample_weight: Any, y: Any) -> Array:
     """Return the sample weights, checked, in float64 and at most 1; ones for None."""
     weight = _check_sample_weight(sample_weight, y, dtype=np.float64)
     return weight / power_of_two(weight)
+
+
+def stream_weight(sample_weight: Any, n: int) -> Array:
+    """Return the weights of some rows of a stream, checked; all of them may be 0."""
+    if sample_weight is None:
+        return np.ones(n)
+    if isinstance(sample_weight, int | float | np.number):
+        sample_weight = np.full(n, sample_weight)
+    weight = check_array(
+        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
+    )
+    if weight.shape != (n,):
+        raise ValueError(
+            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
+            f"the {n} rows"
+        )
+    if not (weight >= 0).all():
+        raise ValueError("sample_weight must hold numbers from 0 on")
+    return weight
 
 
 def scaled_outputs(

@@ -3,12 +3,12 @@
 from typing import Any
 
 import numpy as np
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from imparo.data.sources import ArraySource, Source
 from imparo.engine import Array, parse_memory
-from imparo.estimators.inputs import check_dtype, check_rows
+from imparo.estimators.inputs import check_dtype, check_rows, stream_weight
 from imparo.estimators.sgm_base import SGMMachine, Trained
 from imparo.estimators.sgm_parameters import EXACT, LINEAR
 from imparo.estimators.sgm_rows import PointRows
@@ -31,7 +31,7 @@ class SGMLearner(SGMMachine):
             self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C",
             reset=fresh, multi_output=True, y_numeric=numeric,
         )  # fmt: skip
-        return ArraySource(X, X.dtype), y, _stream_weight(sample_weight, X.shape[0])
+        return ArraySource(X, X.dtype), y, stream_weight(sample_weight, X.shape[0])
 
     def _check_outputs(self, Y: Array) -> None:
         """Raise unless outputs of a stream are finite and as many as before."""
@@ -106,20 +106,3 @@ class SGMLearner(SGMMachine):
         )  # fmt: skip
         self._set_features(kind, map, candidate)
         self.path_, self.epochs_, self.stopped_ = None, None, None
-
-
-def _stream_weight(sample_weight: Any, n: int) -> Array:
-    """Return the weights of some rows of a stream, checked; all of them may be 0."""
-    if sample_weight is None or np.ndim(sample_weight) == 0:
-        sample_weight = np.full(n, 1.0 if sample_weight is None else sample_weight)
-    weight = check_array(
-        sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
-    )
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
-            f"the {n} rows"
-        )
-    if not (weight >= 0).all():
-        raise ValueError("sample_weight must hold numbers from 0 on")
-    return weight

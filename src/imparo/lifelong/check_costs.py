@@ -99,7 +99,7 @@ def pickled_size(model: Any) -> int | None:
     """Return the bytes of a pickle, or None for what cannot be pickled."""
     try:
         return len(pickle.dumps(model))
-    except Exception:
+    except Exception:  # whatever a foreign object may raise
         return None
 
 

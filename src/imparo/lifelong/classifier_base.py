@@ -170,7 +170,7 @@ class ClassLearner(Learner):
             if fade != 1:
                 self._counts *= fade
             self._counts[code] += weight
-        results = [recursion.learn(rows, Y) for recursion in self._recursions]
+        results = [recursion.learn(rows, Y, weights) for recursion in self._recursions]
         for judged in results[self._best]:
             self._compare(judged)
 

@@ -3,12 +3,12 @@
 import copy
 from typing import Any
 
-import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_array, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from imparo.engine import Array
+from imparo.estimators.inputs import stream_weight
 from imparo.estimators.transformers import RandomFeatures
 from imparo.features import FeatureMap
 
@@ -58,17 +58,7 @@ def checked_weight(sample_weight: Any, n: int, *, fresh: bool) -> Array | None:
     """
     if sample_weight is None:
         return None
-    weight = np.asarray(sample_weight)
-    if weight.ndim == 0:
-        weight = np.full(n, weight)
-    weight = check_array(weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-    if weight.shape != (n,):
-        raise ValueError(
-            f"sample_weight has the shape {weight.shape} and must hold one number for each of "
-            f"the {n} rows"
-        )
-    if not (weight >= 0).all():
-        raise ValueError("sample_weight must hold numbers from 0 on")
+    weight = stream_weight(sample_weight, n)
     if fresh and not weight.any():
         raise ValueError("sample_weight is zero for every row; give some row a weight")
     return weight
