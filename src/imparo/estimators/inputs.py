@@ -119,7 +119,7 @@ def stream_weight(sample_weight: Any, n: int) -> Array:
     """Return the weights of some rows of a stream, checked; all of them may be 0."""
     if sample_weight is None:
         return np.ones(n)
-    if isinstance(sample_weight, int | float | np.number):
+    if isinstance(sample_weight, int | float) or getattr(sample_weight, "shape", None) == ():
         sample_weight = np.full(n, sample_weight)
     weight = check_array(
         sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight"
