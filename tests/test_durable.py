@@ -410,7 +410,7 @@ def test_what_would_change_the_learner_unrecorded_is_refused(tmp_path, data):
         with pytest.raises(AttributeError, match="_recursions"):
             robot._recursions  # noqa: B018 (it is to fail)
         with pytest.raises(AttributeError, match="unknown_name"):
-            robot.unknown_name  # noqa: B018
+            robot.unknown_name  # noqa: B018 (it is to fail)
         assert not hasattr(robot, "predict_proba")  # nothing is held out
         assert robot.get_params()["penalty"] == 1.0
         assert robot.score(X, y) == MAKERS["naive"]().fit(X, y).score(X, y)

@@ -224,9 +224,7 @@ class Recursion:
         # Wᵀ + GᵀE in place: W is read and written once.
         gemm = blas.get_blas_funcs("gemm", (G,))
         gemm(1.0, G.T, errors, beta=1.0, c=self._coef[:T].T, overwrite_c=1)
-        fades = self.forgetting ** np.arange(n, -1, -1.0)
-        left = (fades[1:] * self._shares[:n])[:, None] * np.square(_bounded(errors))
-        self.residual = fades[0] * self.residual + left.sum(axis=0)
+        self.residual = self._residual_with(errors)
         self._n_waiting, self._errors = 0, self._errors[:0]
         return Judged(targets, targets - errors, self._weights[:n].copy())
 
@@ -286,14 +284,16 @@ class Recursion:
 
     def noise(self) -> Array:
         """Return the estimated variance of the noise of each output; NaN before any row."""
-        left = self.residual.copy()
-        if self._n_waiting:
-            # A copy of the sums only: asking must not change the state.
-            n = self._n_waiting
-            fades = self.forgetting ** np.arange(n, -1, -1.0)
-            errors = np.square(_bounded(self._waiting_errors()))
-            left = fades[0] * left + (fades[1:] * self._shares[:n]) @ errors
+        left = self._residual_with(self._waiting_errors())
         return left / self.weight if self.weight > 0 else np.full(self.n_outputs, np.nan)
+
+    def _residual_with(self, errors: Array) -> Array:
+        """Return the residual with rows that wait, given their errors before learning."""
+        n = len(errors)
+        fades = self.forgetting ** np.arange(n, -1, -1.0)
+        return fades[0] * self.residual + (fades[1:] * self._shares[:n]) @ np.square(
+            _bounded(errors)
+        )
 
     # Outputs and columns that come and go.
 
