@@ -9,15 +9,16 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from imparo.engine import Array, parse_memory
 from imparo.errors import MemoryBudgetError
-from imparo.estimators.inputs import check_dtype, check_rows, check_type
+from imparo.estimators.inputs import check_dtype, check_type
 from imparo.features import NystromMap
 from imparo.lifelong.drift import Change, DriftDetector
 from imparo.lifelong.inputs import fitted_map
 from imparo.lifelong.recursion import Recursion
+from imparo.lifelong.stream_inputs import StreamInputs
 from imparo.persistence import persistent
 
 EXPONENTIAL, DIRECTIONAL = "exponential", "directional"
@@ -43,7 +44,7 @@ class Drift:
     action: str
 
 
-class Learner(BaseEstimator):
+class Learner(StreamInputs, BaseEstimator):
     """Base of the recursive regressor and the incremental classifier."""
 
     #: Attributes beside those that end with "_" that learning sets.
@@ -92,31 +93,6 @@ class Learner(BaseEstimator):
         return [float(value) for value in values]
 
     # Rows.
-
-    def _is_fresh(self) -> bool:
-        return not hasattr(self, "n_seen_")
-
-    def _checked(self: Any, X: Any, *, reset: bool) -> Array:
-        """Return rows as a matrix of numbers, checked."""
-        if not reset and type(X) is np.ndarray and self._is_plain(X):
-            return X
-        X = validate_data(
-            self, check_rows(X), accept_sparse="csr", dtype=self._dtype(), order="C",
-            reset=reset,
-        )  # fmt: skip
-        return X.toarray() if sparse.issparse(X) else X
-
-    def _is_plain(self: Any, X: Array) -> bool:
-        """Return whether rows need no more checks: a control loop has no time for them."""
-        return (
-            X.ndim == 2
-            and X.shape[1] == self.n_features_in_
-            and len(X) > 0
-            and X.dtype == self._dtype()
-            and X.flags.c_contiguous
-            and not hasattr(self, "feature_names_in_")
-            and bool(np.isfinite(X).all())
-        )
 
     def _dtype(self: Any) -> np.dtype[Any]:
         # float64 also for rows in float32: a million updates add up.
@@ -177,12 +153,6 @@ class Learner(BaseEstimator):
         self.n_seen_ = 0
         self.drifts_ = []
         self._detector = DriftDetector() if self.drift is not None else None
-
-    def _reset(self) -> None:
-        """Forget everything that was learned."""
-        for name in list(vars(self)):
-            if name in self._STATE or (name.endswith("_") and not name.startswith("_")):
-                del self.__dict__[name]
 
     # Attributes.
 

@@ -194,6 +194,8 @@ class DurableLearner:
     def learn(self, X: Any, y: Any, sample_weight: Any = None, classes: Any = None) -> int:
         """Learn one example or a block of them, and keep them.
 
+        A learner of robot dynamics takes (q, dq, ddq, y), or rows X and y.
+
         Parameters
         ----------
         X : array, sparse matrix or data frame of shape (d,) or (n, d)
@@ -208,6 +210,9 @@ class DurableLearner:
             The number of this change. When it is returned the examples are as safe as
             ``sync`` promises; if an error is raised the learner is as it was.
         """
+        if classes is not None and hasattr(self._learner, "rows_of_example"):
+            X, y = self._learner.rows_of_example(X, y, sample_weight, classes)
+            sample_weight = classes = None
         single = np.ndim(X) == 1 and not sparse.issparse(X)
         if single:
             X, y = np.asarray(X)[None], [y]

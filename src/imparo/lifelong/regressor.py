@@ -5,13 +5,13 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array
 
 from imparo.engine import Array
-from imparo.estimators.inputs import all_or_nothing, check_numbers
+from imparo.estimators.inputs import all_or_nothing
 from imparo.lifelong.base import Learner
 from imparo.lifelong.drift import DriftDetector
 from imparo.lifelong.inputs import checked_weight
+from imparo.lifelong.stream_inputs import check_size
 from imparo.persistence import persistent
 
 
@@ -189,7 +189,7 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
             root = np.sqrt(counts)[:, None]
             with np.errstate(over="ignore"):  # checked next
                 Phi, Y = ((part * root).astype(Phi.dtype) for part in (Phi, Y[used]))
-            _check_size(Y)
+            check_size(Y)
         while len(Phi):
             # Drift is answered where it is in the stream: cuts must not matter.
             n = self._recursions[0].n_free
@@ -201,26 +201,8 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.n_seen_ += len(X)
         return self
 
-    def _outputs(self, X: Array, y: Any, fresh: bool) -> tuple[Array, bool]:
-        """Return outputs as a matrix, checked, and whether they came as a vector."""
-        if y is None:
-            raise ValueError(
-                "requires y to be passed, but the target y is None: give an output for each row"
-            )
-        y = check_array(check_numbers(y), ensure_2d=False, dtype=self._dtype(), input_name="y")
-        if len(y) != len(X):
-            raise ValueError(
-                f"X has {len(X)} rows and y has {len(y)}: inconsistent numbers of samples"
-            )
-        if y.ndim > 2:
-            raise ValueError(f"y must have one or two axes, not the shape {y.shape}")
-        Y = y.reshape(len(y), -1)
-        if not fresh and Y.shape[1] != self._recursions[0].n_outputs:
-            raise ValueError(
-                f"y has {Y.shape[1]} outputs and the model has {self._recursions[0].n_outputs}"
-            )
-        _check_size(Y)
-        return Y, y.ndim == 1
+    def _n_outputs(self) -> int:
+        return self._recursions[0].n_outputs
 
     def _compare(self, errors: list[Array], weights: Array) -> None:
         """Judge the penalties, and watch for drift, by errors before learning."""
@@ -344,13 +326,3 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         if not self._judged:
             return np.full(len(self._losses), np.nan)
         return np.sqrt(self._losses / self._judged)
-
-
-def _check_size(Y: Array) -> None:
-    """Raise if squares of outputs would overflow."""
-    largest, most = float(np.abs(Y).max(initial=0.0)), float(np.finfo(Y.dtype).max)
-    if not largest < most**0.5 * 1e-6:
-        raise ValueError(
-            f"y, times the root of sample_weight, goes up to {largest:.1e}, the square of "
-            f"which {Y.dtype} cannot hold; scale y or the weights"
-        )
