@@ -5,7 +5,9 @@ import pytest
 from river import checks as river_checks
 from sklearn.preprocessing import StandardScaler
 
+from dynamics_tools import Folded
 from imparo import IncrementalClassifier, RandomFeatures, RecursiveRegressor
+from imparo.dynamics import NonparametricDynamics, ParametricDynamics, SemiparametricDynamics
 from imparo.features import NystromMap
 from imparo.kernels import Gaussian
 from imparo.lifelong import as_river
@@ -19,6 +21,7 @@ ORDER_FREE = [
     RecursiveRegressor(NystromMap(Gaussian(3.0), CENTERS), penalty=0.1),
     IncrementalClassifier(penalty=1.0, recoding=0.7, holdout=None),
     IncrementalClassifier(FOURIER, penalty=0.1, recoding=0.0, holdout=None),
+    ParametricDynamics(Folded(), penalty=0.1),
 ]
 OTHERS = [
     RecursiveRegressor(),
@@ -28,12 +31,26 @@ OTHERS = [
     IncrementalClassifier(holdout_size=20),
     IncrementalClassifier(FOURIER, holdout_size=20, drift="forget"),
     IncrementalClassifier(holdout_size=20, forgetting=0.995),
+    ParametricDynamics(Folded(), forgetting=0.99, prior="robot"),
+]
+# These keep 256 rows, by which inputs are normalised.
+KEEPING = [
+    NonparametricDynamics(n_features=40),
+    NonparametricDynamics(n_features=40, forgetting=0.99, forgetting_kind="directional"),
+    SemiparametricDynamics(Folded(), NonparametricDynamics(n_features=40)),
+    SemiparametricDynamics(
+        ParametricDynamics(Folded(), forgetting=0.99), NonparametricDynamics(n_features=40)
+    ),
 ]
 CHECKS = [
     pair
-    for learners, order_free in ((ORDER_FREE, True), (OTHERS, False))
+    for learners, options in (
+        (ORDER_FREE, {"order_free": True}),
+        (OTHERS, {}),
+        (KEEPING, {"rows": 300}),
+    )
     for learner in learners
-    for pair in incremental_checks(learner, order_free=order_free)
+    for pair in incremental_checks(learner, **options)
 ]
 
 

@@ -17,6 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from dynamics_tools import Folded
 from imparo import (
     AutoClassifier,
     AutoRegressor,
@@ -34,6 +35,7 @@ from imparo import (
     SGMClassifier,
     SGMRegressor,
 )
+from imparo.dynamics import NonparametricDynamics, ParametricDynamics, SemiparametricDynamics
 from imparo.kernels import Gaussian, Linear
 from imparo.lifelong import RebalancedClassifier
 
@@ -113,12 +115,23 @@ ESTIMATORS += [
     IncrementalClassifier(RandomFeatures(sigma=2.0, n_features=64, random_state=0)),
     RebalancedClassifier(),
 ]
+# Robots have a number of columns of their own; this physics takes any.
+ESTIMATORS += [
+    NonparametricDynamics(n_features=64),
+    NonparametricDynamics(n_features=64, forgetting=0.999, forgetting_kind="directional"),
+    ParametricDynamics(Folded()),
+    ParametricDynamics(Folded(), forgetting=0.999, prior="robot", output_scale=[2.0]),
+    SemiparametricDynamics(Folded(), NonparametricDynamics(n_features=64)),
+    SemiparametricDynamics(ParametricDynamics(Folded()), NonparametricDynamics(n_features=64)),
+]
 
 
 def expected_failures(estimator):
     """Return the checks that cannot hold, each with its reason in one line."""
     if isinstance(estimator, RandomFeatures):
         return {}
+    if isinstance(estimator, ParametricDynamics | SemiparametricDynamics):
+        return {"check_regressor_multioutput": "a robot has a number of outputs of its own"}
     weights = "copies of a row change what is left out, held out, or the median distance"
     given = estimator.get_params().get("penalty")
     failures = {}

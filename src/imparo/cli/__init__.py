@@ -5,6 +5,7 @@ import click
 from imparo import __version__
 from imparo.cli.advise import advise_command
 from imparo.cli.demo import demo
+from imparo.cli.dynamics import dynamics
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -15,3 +16,4 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(advise_command)
+main.add_command(dynamics)

@@ -58,7 +58,7 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
         """Check parameters and set up the empty model."""
         raise NotImplementedError
 
-    def _learn_rows(self, X: Array, Y: Array) -> Array | None:
+    def _learn_rows(self, X: Array, Y: Array) -> None:
         """Learn rows in their order."""
         raise NotImplementedError
 

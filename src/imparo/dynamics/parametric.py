@@ -1,5 +1,6 @@
 """The parametric part: rigid bodies whose parameters are learned recursively."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 from imparo.dynamics.base_parameters import BaseParameters, base_parameters
 from imparo.dynamics.columns import check_extras, extra_columns, extra_names
 from imparo.dynamics.learner import DynamicsLearner, check_forgetting, check_positive
-from imparo.dynamics.robot import Robot
+from imparo.dynamics.robot import WRENCH, Robot
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
 from imparo.lifelong.recursion import Recursion
@@ -41,7 +42,8 @@ class ParametricDynamics(DynamicsLearner):
     prior : {"zero", "robot"}, default "zero"
         π₀: zero, or the parameters of the robot's description.
     output_scale : array of shape (T,), optional
-        c: typical errors of the outputs, as 1 N and 0.1 Nm. Ones if None.
+        c: typical errors of the outputs. If None 1 N and 0.1 Nm for a wrench, and otherwise
+        ones. Forces would drown torques without it.
 
     Attributes
     ----------
@@ -121,7 +123,7 @@ class ParametricDynamics(DynamicsLearner):
         check_forgetting(self.forgetting, self.forgetting_kind)
         known = self.prior in ("zero", "robot") if isinstance(self.prior, str) else False
         check_type("prior", self.prior, "'zero' or 'robot'", known)
-        self._scale = _checked_scale(self.output_scale, n_outputs)
+        self._scale = _checked_scale(self.output_scale, robot.output_names)
         self.base_: BaseParameters | None = None
         names, start = robot.parameter_names, robot.parameters
         if isinstance(robot, Robot):
@@ -149,14 +151,16 @@ class ParametricDynamics(DynamicsLearner):
         extra = extra_columns(self._extras, X, Phi.shape[1])
         return np.concatenate([Phi, extra], axis=-1)
 
-    def _learn_rows(self, X: Array, Y: Array) -> Array:
+    def _learn_rows(self, X: Array, Y: Array) -> None:
+        self._learn_regressor(self._regressor(X), Y)
+
+    def _learn_regressor(self, Phi: Array, Y: Array) -> Array:
         """Learn rows; return what each sample looks like just after it was learned."""
-        Phi = self._regressor(X)
         known = Phi @ self._start
         rows, targets = Phi / self._scale[:, None], (Y - known) / self._scale
         recursion, fade = self._recursion, float(self.forgetting)
         after = np.empty_like(Y)
-        for i in range(len(X)):
+        for i in range(len(Y)):
             recursion.learn(rows[i], targets[i][:, None])
             after[i] = recursion.predict(rows[i])[:, 0]
             self._left = fade * self._left + np.square(targets[i] - after[i])
@@ -205,10 +209,10 @@ class ParametricDynamics(DynamicsLearner):
         return self._left / (samples - taken) * self._scale**2
 
 
-def _checked_scale(given: Any, n_outputs: int) -> Array:
+def _checked_scale(given: Any, outputs: Sequence[str]) -> Array:
     if given is None:
-        return np.ones(n_outputs)
-    scale = np.asarray(given, float)
-    fits = scale.shape == (n_outputs,) and bool(((scale > 0) & (scale < np.inf)).all())
-    check_type("output_scale", given, f"{n_outputs} numbers above 0, one an output", fits)
+        return np.array([0.1 if name in WRENCH[3:] else 1.0 for name in outputs])
+    scale, n = np.asarray(given, float), len(outputs)
+    fits = scale.shape == (n,) and bool(((scale > 0) & (scale < np.inf)).all())
+    check_type("output_scale", given, f"{n} numbers above 0, one an output", fits)
     return scale

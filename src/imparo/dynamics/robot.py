@@ -242,7 +242,8 @@ class Robot:
     def _torque_regressor(self, q: Array, dq: Array, ddq: Array, out: Array) -> None:
         pin, model, data, places, *_ = self._built
         Phi = pin.computeJointTorqueRegressor(model, data, q, dq, ddq)
-        np.multiply(Phi[places], self.sign, out=out)
+        # With one joint Pinocchio returns a vector.
+        np.multiply(Phi.reshape(model.nv, -1)[places], self.sign, out=out)
 
     def _wrench_regressor(self, q: Array, dq: Array, ddq: Array, out: Array) -> None:
         pin, model, data, _, sensor, bodies = self._built
@@ -314,7 +315,8 @@ class Robot:
         aligned = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
         J = np.empty((len(positions), 3, self.n_joints))
         for i, row in enumerate(positions):
-            J[i] = pin.computeFrameJacobian(model, data, row, number, aligned)[:3, places]
+            full = pin.computeFrameJacobian(model, data, row, number, aligned)
+            J[i] = full.reshape(6, -1)[:3, places]
         return J[0] if single else J
 
     def _frame(self, name: str) -> int:

@@ -9,6 +9,7 @@ from imparo.dynamics.learner import DynamicsLearner
 from imparo.dynamics.nonparametric import NonparametricDynamics
 from imparo.dynamics.parametric import ParametricDynamics
 from imparo.engine import Array
+from imparo.estimators.inputs import check_type
 from imparo.persistence import persistent
 
 
@@ -19,8 +20,17 @@ class SemiparametricDynamics(DynamicsLearner):
     ỹ = ŷ + Δ(x, ŷ). The parametric part ŷ = Φ(x)π̂ has priority: it learns y as if it were
     alone. The nonparametric part Δ then learns the residual y − ŷ, formed with the parametric
     part *just updated*; with the one before the update errors of the first seconds are many
-    times larger. Its inputs are the state and ŷ. A sample costs what the two parts cost,
-    whatever came before it: 7D²/2 + 4DT and 7T(r + e)²/2 flops.
+    times larger. Its inputs are the state and ŷ.
+
+    In the thesis the residual of a sample is formed once. π̂ goes on to change, in new regions
+    quickly, and what Δ has learned of old residuals is then wrong. With ``revise`` Δ always is
+    the least-squares model of the residuals of *all* samples with the present π̂. That is exact
+    and costs little: the same recursion learns y and the columns of Φ as outputs, by W_y and
+    W_k, and Δ = φ(W_y − Σ_k π̂_k W_k).
+
+    A sample costs what the two parts cost, whatever came before it: 7D²/2 + 4DT + 7T(r + e)²/2
+    flops for D features, r base parameters and e extra columns, and 4DT(r + e/T) more with
+    ``revise``.
 
     Parameters
     ----------
@@ -28,12 +38,15 @@ class SemiparametricDynamics(DynamicsLearner):
         The part that knows the physics, with its own penalty and forgetting factor.
     nonparametric : NonparametricDynamics, optional
         The part that learns what is left; ``NonparametricDynamics()`` if None.
+    revise : bool, default True
+        Whether residuals of past samples follow π̂ as it changes. False is the thesis' rule.
 
     Attributes
     ----------
     parametric_ : ParametricDynamics
         With π̂ in ``parameters_``.
     nonparametric_ : NonparametricDynamics
+        With ``revise`` its outputs are y and the entries of the regressor.
     n_seen_ : int
         Samples so far.
     n_outputs_ : int
@@ -66,9 +79,14 @@ class SemiparametricDynamics(DynamicsLearner):
     True
     """
 
-    def __init__(self, parametric: Any, nonparametric: Any = None) -> None:
+    _STATE = (*DynamicsLearner._STATE, "_moments", "_rigid")
+
+    def __init__(
+        self, parametric: Any, nonparametric: Any = None, *, revise: bool = True
+    ) -> None:
         self.parametric = parametric
         self.nonparametric = nonparametric
+        self.revise = revise
 
     def _begin(self, X: Array, n_outputs: int) -> None:
         parametric, nonparametric = self.parametric, self.nonparametric
@@ -84,24 +102,80 @@ class SemiparametricDynamics(DynamicsLearner):
             raise TypeError(
                 f"nonparametric={nonparametric!r:.60} must be a NonparametricDynamics"
             )
+        is_bool = isinstance(self.revise, bool | np.bool_)
+        check_type("revise", self.revise, "True or False", is_bool)
         self.parametric_, self.nonparametric_ = clone(parametric), clone(nonparametric)
         self.parametric_._start_with(X, n_outputs)
+        extra = n_outputs * len(self.parametric_._extras)
+        self._rigid = len(self.parametric_.parameter_names_) - extra
+        entries = n_outputs * (1 + self._rigid) + extra if self.revise else n_outputs
         widened = np.zeros((1, X.shape[1] + n_outputs))
-        self.nonparametric_._start_with(widened, n_outputs)
+        self.nonparametric_._start_with(widened, entries)
+        # Of the errors of y and of the regressor's columns, for the noise with any π̂.
+        size = 1 + self._rigid + len(self.parametric_._extras) if self.revise else 1
+        self._moments = np.zeros((n_outputs, size, size))
+
+    # Entries of the regressor as outputs: of each row the rigid columns, and of the extra
+    # columns those that are its own.
+
+    def _entries(self, Y: Array, Phi: Array) -> Array:
+        """Return y and the entries of the regressor, shape (n, T(1 + r) + e)."""
+        n, T = Y.shape
+        own = np.arange(T)
+        extra = Phi[:, :, self._rigid :].reshape(n, T, -1, T)[:, own, :, own]
+        parts = [Y, Phi[:, :, : self._rigid].reshape(n, -1), extra.transpose(1, 2, 0)]
+        return np.concatenate([part.reshape(n, -1) for part in parts], axis=1)
+
+    def _rows_of(self, entries: Array) -> Array:
+        """Return entries as (y_t, its regressor), shape (n, T, 1 + r + e/T)."""
+        n, T, r = len(entries), self.n_outputs_, self._rigid
+        Y, rigid = entries[:, :T, None], entries[:, T : T * (1 + r)].reshape(n, T, r)
+        extra = entries[:, T * (1 + r) :].reshape(n, -1, T).transpose(0, 2, 1)
+        return np.concatenate([Y, rigid, extra], axis=2)
+
+    def _mixing(self) -> Array:
+        """Return (1, −π̂) of each output, shape (T, 1 + r + e/T)."""
+        T, r, pi = self.n_outputs_, self._rigid, self.parametric_.parameters_
+        own = pi[r:].reshape(-1, T).T
+        return np.concatenate([np.ones((T, 1)), -np.tile(pi[:r], (T, 1)), -own], axis=1)
 
     def _learn_rows(self, X: Array, Y: Array) -> None:
-        explained = self.parametric_._learn_rows(X, Y)
+        Phi = self.parametric_._regressor(X)
+        explained = self.parametric_._learn_regressor(Phi, Y)
         inputs = np.concatenate([X, explained], axis=1)
-        self.nonparametric_._learn_rows(inputs, Y - explained)
+        targets = self._entries(Y, Phi) if self.revise else Y - explained
+        fade = float(self.nonparametric_.forgetting)
+        for judged in self.nonparametric_._learn_judged(inputs, targets):
+            errors = judged.targets - judged.predictions
+            rows = self._rows_of(errors) if self.revise else errors[:, :, None]
+            kept = fade ** np.arange(len(rows) - 1, -1, -1.0) * judged.shares
+            self._moments = fade ** len(rows) * self._moments + np.einsum(
+                "n,nti,ntj->tij", kept, rows, rows
+            )
         for part in (self.parametric_, self.nonparametric_):
             part.n_seen_ += len(X)
 
     def _predict_rows(self, X: Array, deviations: bool) -> tuple[Array, Array | None]:
-        Phi = self.parametric_._regressor(X)
-        explained = Phi @ self.parametric_.parameters_
-        inputs = np.concatenate([X, explained], axis=1)
-        rest, spread = self.nonparametric_._predict_rows(inputs, deviations)
-        if spread is None:
+        parametric, nonparametric = self.parametric_, self.nonparametric_
+        Phi = parametric._regressor(X)
+        explained = Phi @ parametric.parameters_
+        features = nonparametric._features_of(np.concatenate([X, explained], axis=1))
+        rest = nonparametric._recursion.predict(features)
+        if self.revise:
+            rest = np.einsum("nti,ti->nt", self._rows_of(rest), self._mixing())
+        if not deviations:
             return explained + rest, None
-        doubt = self.parametric_._uncertainty(Phi)
-        return explained + rest, np.sqrt(doubt + np.square(spread))
+        doubt = parametric._uncertainty(Phi)
+        spread = 1 + nonparametric._recursion.leverage(features)
+        return explained + rest, np.sqrt(doubt + spread[:, None] * self.noise_)
+
+    @property
+    def noise_(self) -> Array:
+        """Estimated variance of what both parts leave in each output."""
+        recursion = self.nonparametric_._recursion
+        counted = recursion.weight - recursion._weights[: recursion._n_waiting].sum()
+        if counted <= 0:  # fewer samples than enter the weights at a time
+            return self.parametric_.noise_
+        mixing = self._mixing() if self.revise else np.ones((self.n_outputs_, 1))
+        squares = np.einsum("ti,tij,tj->t", mixing, self._moments, mixing)
+        return np.maximum(squares, 0) / counted

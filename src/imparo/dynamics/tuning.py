@@ -1,4 +1,4 @@
-"""Width and penalty of the nonparametric part, by the last part of a recording."""
+"""Width and penalty of the nonparametric part, by stretches of time that are held out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,13 +10,15 @@ from sklearn.base import clone
 from imparo.dynamics.nonparametric import NonparametricDynamics
 from imparo.dynamics.parametric import ParametricDynamics
 from imparo.dynamics.semiparametric import SemiparametricDynamics
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, one_thread
 from imparo.persistence import persistent
 
 # Widths in units of √(2d), and penalties, that are tried where none are given. The largest
 # penalties leave next to nothing of the nonparametric part.
 _WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 _PENALTIES = tuple(10.0**k for k in range(-4, 5))
+# Of a squared error; half of it of the error itself.
+_SLACK = 0.02
 
 
 @persistent
@@ -35,6 +37,9 @@ class Tuning:
         deviations.
     parametric_error : float
         The same of the parametric part alone; NaN where there is none.
+    best : tuple of float
+        The width and penalty that were chosen: of all that are within one standard error, or
+        1 %, of the least error, the width nearest to √(2d), and with it the largest penalty.
     """
 
     model: Any
@@ -43,11 +48,7 @@ class Tuning:
     errors: Array
     parametric_error: float
 
-    @property
-    def best(self) -> tuple[float, float]:
-        """The width and penalty with the least error."""
-        i, j = np.unravel_index(int(np.argmin(self.errors)), self.errors.shape)
-        return float(self.sigmas[i]), float(self.penalties[j])
+    best: tuple[float, float]
 
 
 def tune(
@@ -57,11 +58,11 @@ def tune(
     *,
     sigmas: Sequence[float] | None = None,
     penalties: Sequence[float] | None = None,
-    validation: Any = 0.25,
+    validation: Any = 4,
 ) -> Tuning:
-    """Choose σ and λ of the nonparametric part by samples that come later.
+    """Choose σ and λ of the nonparametric part by stretches of time that are held out.
 
-    The parametric part is learned by the earlier samples as a stream; the residuals that it
+    The parametric part learns the other samples as a stream; the residuals that it
     leaves, with the inputs as normalised then, are fitted for all λ at once.
 
     Parameters
@@ -73,8 +74,9 @@ def tune(
     Y : array of shape (n, T)
     sigmas, penalties : sequence of float, optional
         Candidates. √(2d) times 1/4 to 4, and 10⁻⁴ to 10⁴ if None.
-    validation : float or array of shape (n,), default 0.25
-        The last part of the samples that is held out, or which of them (True) are.
+    validation : int, float or array of shape (n,), default 4
+        Into how many stretches of time the samples are cut, each held out once; or the last
+        part of them that is held out; or which of them (True) are.
 
     Returns
     -------
@@ -82,7 +84,7 @@ def tune(
 
     Notes
     -----
-    Cost 2nD² + 10D³ for each σ, D features.
+    Cost 2nD² + 10D³ for each σ and stretch, D features.
 
     Examples
     --------
@@ -106,69 +108,115 @@ def tune(
             f"X and Y have the shapes {X.shape} and {Y.shape}; two tables with as many rows "
             "were expected"
         )
-    held = _held_out(validation, len(X))
-    part, inputs, targets, base = _residuals(model, X, Y, held)
-    size = Y[~held].std(axis=0)
+    splits = _splits(validation, len(X))
+    alone = isinstance(model, NonparametricDynamics)
+    widths, grid = _candidates(sigmas, penalties, X, Y, alone)
+    size = Y.std(axis=0)
     size[size == 0] = 1.0
-    d = inputs.shape[1]
+    squares, left = [], []
+    with one_thread():  # eigenvalues of a few hundred columns are slower on several
+        for held in splits:
+            part, inputs, targets = _residuals(model, X, Y, held)
+            targets = targets / size
+            left.append(np.mean(np.square(targets[held])))
+            squares.append(
+                [_losses(part, inputs, targets, held, float(w), grid) for w in widths]
+            )
+    losses: Array = np.array(squares)
+    errors = np.sqrt(losses.mean(axis=0))
+    usual = np.sqrt(2 * inputs.shape[1])
+    i, j = _cautious(losses, np.abs(np.log(widths / usual)))
+    best = {"sigma": float(widths[i]), "penalty": float(grid[j])}
+    tuned = clone(model)
+    if isinstance(model, SemiparametricDynamics):
+        tuned.set_params(nonparametric=clone(part).set_params(**best))
+        parametric_error = float(np.sqrt(np.mean(left)))
+    else:
+        tuned.set_params(**best)
+        parametric_error = float("nan")
+    return Tuning(
+        tuned, widths, grid, errors, parametric_error, (best["sigma"], best["penalty"])
+    )
+
+
+def _candidates(
+    sigmas: Any, penalties: Any, X: Array, Y: Array, alone: bool
+) -> tuple[Array, Array]:
+    d = X.shape[1] if alone else X.shape[1] + Y.shape[1]
     widths = np.sqrt(2 * d) * np.array(_WIDTHS) if sigmas is None else np.array(sigmas, float)
     grid = np.array(_PENALTIES if penalties is None else penalties, float)
     for name, values in (("sigmas", widths), ("penalties", grid)):
         if values.ndim != 1 or not len(values) or not ((values > 0) & (values < np.inf)).all():
             raise ValueError(f"{name} must be numbers above 0, not {values.tolist()}")
-    errors = np.array(
-        [_errors(part, inputs, targets / size, held, float(width), grid) for width in widths]
-    )
-    i, j = np.unravel_index(int(np.argmin(errors)), errors.shape)
-    best = {"sigma": float(widths[i]), "penalty": float(grid[j])}
-    tuned = clone(model)
-    if isinstance(model, SemiparametricDynamics):
-        tuned.set_params(nonparametric=clone(part).set_params(**best))
-    else:
-        tuned.set_params(**best)
-    alone = float(np.sqrt(np.mean(np.square(targets[held] / size)))) if base else float("nan")
-    return Tuning(tuned, widths, grid, errors, alone)
+    return widths, grid
 
 
-def _held_out(validation: Any, n: int) -> Array:
+def _cautious(losses: Array, oddness: Array) -> tuple[int, int]:
+    """Return the least odd width, and with it the largest penalty, that do about as well.
+
+    About: by no more than one standard error of the difference over the stretches, or 1 % of
+    the error. What a few stretches recommend may be chance, and they say little of where the
+    robot has not been.
+
+    Parameters
+    ----------
+    losses : array of shape (stretches, sigmas, penalties)
+    oddness : array of shape (sigmas,)
+    """
+    count = len(losses)
+    mean = losses.mean(axis=0)
+    best = mean.argmin()
+    behind = losses - losses.reshape(count, -1)[:, best, None, None]
+    doubt = behind.std(axis=0, ddof=1) / np.sqrt(count) if count > 1 else 0.0
+    near = behind.mean(axis=0) <= np.maximum(doubt, _SLACK * mean.min())
+    i = int(np.argmin(np.where(near.any(axis=1), oddness, np.inf)))
+    return i, int(np.flatnonzero(near[i]).max())
+
+
+def _splits(validation: Any, n: int) -> list[Array]:
+    """Return which samples are held out, once or several times."""
     if np.ndim(validation) == 1:
-        held = np.asarray(validation, bool)
-        fits = len(held) == n and held.any() and not held.all()
+        splits = [np.asarray(validation, bool)]
+    elif isinstance(validation, int | np.integer) and 2 <= validation <= n:
+        block = np.arange(n) * validation // n
+        splits = [block == k for k in range(validation)]
     else:
-        share = float(validation)
-        count = round(share * n) if 0 < share < 1 else 0
-        held, fits = np.arange(n) >= n - count, 0 < count < n
-    if not fits:
+        whole = isinstance(validation, int | np.integer | bool)
+        share = 0.0 if whole else float(validation)
+        splits = [np.arange(n) >= n - (round(share * n) if 0 < share < 1 else 0)]
+    if not all(len(held) == n and held.any() and not held.all() for held in splits):
         raise ValueError(
-            f"validation={validation!r:.60} must leave samples on both sides: a number between "
-            f"0 and 1, or True for some of the {n} samples"
+            f"validation={validation!r:.60} must leave samples on both sides: a number of "
+            f"blocks, a share between 0 and 1, or True for some of the {n} samples"
         )
-    return held
+    return splits
 
 
 def _residuals(
     model: Any, X: Array, Y: Array, held: Array
-) -> tuple[NonparametricDynamics, Array, Array, bool]:
-    """Return the nonparametric part, its inputs and targets, and whether there is another."""
+) -> tuple[NonparametricDynamics, Array, Array]:
+    """Return the nonparametric part, its inputs and its targets."""
     if isinstance(model, NonparametricDynamics):
-        return model, X, Y, False
+        return model, X, Y
     parametric = model.parametric
     if not isinstance(parametric, ParametricDynamics):
         parametric = ParametricDynamics(parametric)
     parametric = clone(parametric).set_params(forgetting=1.0)
-    explained = np.empty_like(Y)
     parametric._start_with(X, Y.shape[1])
-    explained[~held] = parametric._learn_rows(X[~held], Y[~held])
-    parametric.n_seen_ = int((~held).sum())
-    explained[held] = parametric.predict(X[held])
+    Phi = parametric._regressor(X)
+    after = parametric._learn_regressor(Phi[~held], Y[~held])
+    final = Phi @ parametric.parameters_
+    explained = final.copy()
+    explained[~held] = after
     part = model.nonparametric or NonparametricDynamics()
-    return part, np.concatenate([X, explained], axis=1), Y - explained, True
+    inputs = np.concatenate([X, explained], axis=1)
+    return part, inputs, Y - (final if model.revise else explained)
 
 
-def _errors(
+def _losses(
     part: NonparametricDynamics, Z: Array, R: Array, held: Array, sigma: float, penalties: Array
 ) -> Array:
-    """Return errors of held-out rows for all penalties."""
+    """Return mean squared errors of held-out rows for all penalties."""
     model = clone(part).set_params(sigma=sigma)
     model._start_with(Z, R.shape[1])
     rows = Z[~held]
@@ -180,10 +228,11 @@ def _errors(
     product = default_engine().product
     Phi, Psi = model._features_of(rows), model._features_of(Z[held])
     values, vectors = np.linalg.eigh(product(Phi.T, Phi))
+    values = np.maximum(values, 0)
     turned = product(vectors.T, product(Phi.T, R[~held]))
     tested = product(Psi, vectors)
     found = []
     for penalty in penalties:
-        F = tested @ (turned / (np.maximum(values, 0) + penalty)[:, None])
-        found.append(np.sqrt(np.mean(np.square(R[held] - F))))
+        F = tested @ (turned / (values + penalty)[:, None])
+        found.append(np.mean(np.square(R[held] - F)))
     return np.array(found)

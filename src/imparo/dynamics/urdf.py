@@ -331,9 +331,11 @@ def _text(values: Any) -> str:
 
 def _rpy(turn: Rotation) -> Array:
     """Return roll, pitch and yaw about fixed axes."""
-    matrix = turn.as_matrix()
-    pitch = np.arctan2(-matrix[2, 0], np.hypot(matrix[0, 0], matrix[1, 0]))
-    if np.hypot(matrix[0, 0], matrix[1, 0]) < 1e-9:  # roll and yaw turn about the same axis
-        return np.array([0.0, pitch, np.arctan2(-matrix[0, 1], matrix[1, 1])])
-    roll = np.arctan2(matrix[2, 1], matrix[2, 2])
-    return np.array([roll, pitch, np.arctan2(matrix[1, 0], matrix[0, 0])])
+    R = turn.as_matrix()
+    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
+    roll = np.arctan2(R[2, 1], R[2, 2])
+    # Yaw is what roll leaves: where both turn about almost one axis, roll is not accurate, but
+    # their sum is.
+    c, s = np.cos(roll), np.sin(roll)
+    yaw = np.arctan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])
+    return np.array([roll, pitch, yaw])

@@ -22,11 +22,15 @@ DELAY = 32
 
 
 class Judged(NamedTuple):
-    """Rows with their outputs as they were predicted before the rows were learned."""
+    """Rows with their outputs as they were predicted before the rows were learned.
+
+    ``shares`` is which part of a squared error is left once its row is learned.
+    """
 
     targets: Array
     predictions: Array
     weights: Array
+    shares: Array
 
 
 @persistent
@@ -214,7 +218,7 @@ class Recursion:
         n, T, product = self._n_waiting, self.n_outputs, default_engine().product
         X, G, targets = self._rows[:n], self._gains[:n], self._targets[:n, :T].copy()
         if n == 0:
-            return Judged(targets, targets, self._weights[:0].copy())
+            return Judged(targets, targets, self._weights[:0].copy(), self._shares[:0].copy())
         # Row r is predicted with the gains of those before it: a triangular system.
         earlier = np.tril(product(X, G.T), -1)
         errors = targets - product(X, self._coef[:T].T)
@@ -226,7 +230,8 @@ class Recursion:
         gemm(1.0, G.T, errors, beta=1.0, c=self._coef[:T].T, overwrite_c=1)
         self.residual = self._residual_with(errors)
         self._n_waiting, self._errors = 0, self._errors[:0]
-        return Judged(targets, targets - errors, self._weights[:n].copy())
+        weights, shares = self._weights[:n].copy(), self._shares[:n].copy()
+        return Judged(targets, targets - errors, weights, shares)
 
     def fade(self, factor: float) -> None:
         """Multiply the weight of all rows, and the penalty, by ``factor``. Cost D²."""
