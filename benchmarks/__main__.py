@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     advise,
     auto,
+    dynamics,
     exact,
     factors,
     features,
@@ -28,11 +29,16 @@ BENCHMARKS = {
     "advise": advise.main,
     "factors": factors.main,
     "lifelong": lifelong.main,
+    "dynamics": dynamics.main,
     "memory": memory.main,
 }
 
 # Figures of the documentation, drawn when they are named.
-FIGURES = {"sgm-figure": sgm.regularization, "lifelong-figure": rare_classes.figure}
+FIGURES = {
+    "sgm-figure": sgm.regularization,
+    "lifelong-figure": rare_classes.figure,
+    "dynamics-figure": dynamics.figure,
+}
 
 if __name__ == "__main__":
     known = BENCHMARKS | FIGURES

@@ -8,16 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.polynomial import Polynomial
 
-from imparo.dynamics.logs.differentiation import (
-    CausalDerivative,
-    check_gaps,
-    check_stamps,
-    differentiate,
-    low_pass,
-    low_pass_delay,
-    resample,
-)
+from imparo.dynamics.logs.checks import check_gaps, check_stamps
+from imparo.dynamics.logs.differentiation import CausalDerivative, differentiate
 from imparo.dynamics.logs.log import Log
+from imparo.dynamics.logs.signals import low_pass, low_pass_delay, resample
 
 
 def uneven(n, seed=0, start=0.0):

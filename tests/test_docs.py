@@ -56,7 +56,7 @@ def test_every_public_name_is_listed():
     listed = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
     for module in (
         imparo, imparo.kernels, imparo.filters, imparo.centers, imparo.features, imparo.theory,
-        imparo.preparation, imparo.lifelong,
+        imparo.preparation, imparo.lifelong, imparo.dynamics,
     ):  # fmt: skip
         for name in set(module.__all__) - {"__version__"}:
             if module is not imparo and name in imparo.__all__:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
 import imparo
-from dynamics_tools import Folded, arm, rows_and_outputs
+from dynamics_tools import Folded, arm, rows_and_outputs, waves, weighted_ridge
 from imparo.dynamics import (
     NonparametricDynamics,
     ParametricDynamics,
@@ -220,11 +220,25 @@ def test_errors_are_those_of_training_each_pair_by_itself(name, kind):
         assert tuned.parametric_error == pytest.approx(np.sqrt(np.mean(alone)), rel=1e-6)
 
 
+def test_inputs_are_normalised_as_at_the_end_of_the_stream():
+    X, Y = data(900)
+    X[256:] *= 50
+    model = kernels(sigma=2.0).fit(X[:800], Y[:800])
+    assert model.rescaled_ != []
+    Z = (X - model.scale_.mean) / model.scale_.scale
+    Phi = waves(Z, 2.0, 16)
+    W, _ = weighted_ridge(Phi[:800], Y[:800], 0.1)
+    expected = np.sqrt(np.mean(((Phi[800:] @ W - Y[800:]) / Y.std(axis=0)) ** 2))
+    held = np.arange(900) >= 800
+    tuned = tune(kernels(), X, Y, sigmas=(2.0,), penalties=(0.1,), validation=held)
+    assert tuned.errors[0, 0] == pytest.approx(expected, rel=1e-9)
+
+
 @given(st.integers(0, 2**32 - 1))
 @settings(max_examples=100, deadline=None)
 def test_the_choice_is_cautious(seed):
     rng = np.random.default_rng(seed)
-    losses = rng.uniform(1.0, 1.05, size=(4, 1, 1)) + rng.uniform(0, 0.06, size=(4, 3, 3))
+    losses = rng.uniform(1.0, 1.05, size=(4, 1, 1)) + rng.uniform(0, 0.3, size=(4, 3, 3))
     oddness = np.abs(np.log(np.array(SIGMAS) / 3.0))
     i, j = _cautious(losses, oddness)
     assert (SIGMAS[i], PENALTIES[j]) == chosen_by_hand(losses, 3.0)

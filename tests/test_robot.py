@@ -1,4 +1,4 @@
-"""The robot model against Newton's and Euler's laws, written down here link by link."""
+"""The robot model against Newton's and Euler's laws, written down link by link."""
 
 import copy
 import pickle
@@ -11,165 +11,23 @@ from hypothesis import strategies as st
 
 import imparo
 from imparo.dynamics import Robot
+from robot_tools import (
+    ALL,
+    ARM,
+    GRAVITY,
+    TEXT,
+    inertial,
+    joint,
+    of_rpy,
+    random_states,
+    reference,
+    states_of,
+    torque_of,
+    turned,
+    wrench_of,
+)
 
 pin = pytest.importorskip("pinocchio")
-
-ARM = ("r_shoulder_pitch", "r_shoulder_roll", "r_shoulder_yaw", "r_elbow")
-ALL = ("turn", "slide", "spin", "grip", "wag")
-
-
-def inertial(mass, com, moments, rpy="0 0 0"):
-    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-    parts = " ".join(f'{key}="{value}"' for key, value in zip(keys, moments, strict=True))
-    return (
-        f'<inertial><origin xyz="{com}" rpy="{rpy}"/><mass value="{mass}"/>'
-        f"<inertia {parts}/></inertial>"
-    )
-
-
-def joint(name, kind, parent, child, xyz, rpy, axis="1 0 0", limit="-2 1.5"):
-    low, high = limit.split()
-    limits = f'<limit lower="{low}" upper="{high}" velocity="3" effort="10"/>'
-    return (
-        f'<joint name="{name}" type="{kind}"><parent link="{parent}"/><child link="{child}"/>'
-        f'<origin xyz="{xyz}" rpy="{rpy}"/><axis xyz="{axis}"/>'
-        f"{'' if kind in ('fixed', 'continuous') else limits}</joint>"
-    )
-
-
-# Two branches, a bracket and a hand on fixed joints, and axes of any length.
-TEXT = (
-    '<robot name="made by hand">'
-    '<link name="base"/><link name="one">'
-    + inertial(2.0, "0.1 0.02 -0.03", (0.02, 0.001, -0.002, 0.03, 0.0005, 0.025), "0.3 -0.2 1")
-    + '</link><link name="bracket">'
-    + inertial(0.4, "0 0.05 0.01", (0.001, 0, 0, 0.002, 0, 0.0015))
-    + '</link><link name="two">'
-    + inertial(1.2, "-0.05 0.1 0.2", (0.01, 0, 0.001, 0.02, 0, 0.015), "0 0.5 0")
-    + '</link><link name="three">'
-    + inertial(0.9, "0.01 0 0.15", (0.006, 0, 0, 0.006, 0, 0.001))
-    + '</link><link name="hand">'
-    + inertial(0.5, "0.02 -0.01 0.06", (0.002, 0.0001, 0, 0.0015, 0, 0.001), "1 2 3")
-    + '</link><link name="finger">'
-    + inertial(0.1, "0 0.03 0", (1e-4, 0, 0, 2e-5, 0, 1e-4))
-    + '</link><link name="tail">'
-    + inertial(0.3, "0.1 0 0", (1e-4, 0, 0, 1e-3, 0, 1e-3))
-    + "</link>"
-    + joint("wag", "revolute", "one", "tail", "0 -0.1 0.2", "0 1.2 0", "1 0 0")
-    + joint("turn", "revolute", "base", "one", "0 0 0.3", "0.4 -0.3 0.2", "0 0 2")
-    + joint("screwed", "fixed", "one", "bracket", "0.1 0 0.1", "0 0.7 0.1")
-    + joint("slide", "prismatic", "one", "two", "0.2 0 0.1", "0 0 1", "1 1 0", "-0.3 0.3")
-    + joint("spin", "continuous", "two", "three", "0 0.1 0.3", "1.1 0 0", "0 -3 0.5")
-    + joint("ft", "fixed", "three", "hand", "0.01 0.02 0.2", "0.5 1.5707963 -0.4")
-    + joint("grip", "revolute", "hand", "finger", "0 0 0.1", "0 0 0.3", "0 1 1")
-    + "</robot>"
-)
-GRAVITY = (0.7, -1.1, -9.4)
-
-
-# A reference: all links in the root frame, by Newton and Euler, without any library.
-
-
-def turned(axis, angle):
-    K = np.cross(np.eye(3), axis)  # K v = axis × v; Rodrigues' formula
-    return np.eye(3) + np.sin(angle) * K + (1 - np.cos(angle)) * (K @ K)
-
-
-def of_rpy(rpy):
-    x, y, z = np.eye(3)
-    return turned(z, rpy[2]) @ turned(y, rpy[1]) @ turned(x, rpy[0])
-
-
-def numbers(element, key, default="0 0 0"):
-    text = default if element is None else element.get(key, default)
-    return np.array([float(part) for part in text.split()])
-
-
-class Link:
-    """Place, velocities and accelerations of a link, gravity being an acceleration upwards."""
-
-    def __init__(self, R, p, w, v, alpha, a, element):
-        self.R, self.p, self.w, self.v, self.alpha, self.a = R, p, w, v, alpha, a
-        self.below, self.part = [], element.find("inertial")
-
-    def wrench(self, about):
-        """Force and torque about a point that move this link and all below it."""
-        force, torque = np.zeros(3), np.zeros(3)
-        if self.part is not None:
-            origin = self.part.find("origin")
-            m, c = float(self.part.find("mass").get("value")), self.R @ numbers(origin, "xyz")
-            xx, xy, xz, yy, yz, zz = (
-                float(self.part.find("inertia").get(key))
-                for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-            )
-            turn = self.R @ of_rpy(numbers(origin, "rpy"))
-            inertia = turn @ np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]]) @ turn.T
-            a = self.a + np.cross(self.alpha, c) + np.cross(self.w, np.cross(self.w, c))
-            force = m * a
-            torque = inertia @ self.alpha + np.cross(self.w, inertia @ self.w)
-            torque = torque + np.cross(self.p + c - about, force)
-        for link in self.below:
-            f, t = link.wrench(about)
-            force, torque = force + f, torque + t
-        return force, torque
-
-
-def reference(text, states, gravity):
-    """Return links and joints' (axis, kind) for states {joint: (q, dq, ddq)}; others are 0."""
-    root = ET.fromstring(text)
-    elements = {link.get("name"): link for link in root.findall("link")}
-    joints = root.findall("joint")
-    (base,) = set(elements) - {j.find("child").get("link") for j in joints}
-    zero = np.zeros(3)
-    up = -np.array(gravity, float)
-    links, axes = {base: Link(np.eye(3), zero, zero, zero, zero, up, elements[base])}, {}
-    while len(links) < len(elements):
-        for j in joints:
-            parent, child = j.find("parent").get("link"), j.find("child").get("link")
-            if parent not in links or child in links:
-                continue
-            on, name, kind = links[parent], j.get("name"), j.get("type")
-            q, dq, ddq = states.get(name, (0.0, 0.0, 0.0))
-            R = on.R @ of_rpy(numbers(j.find("origin"), "rpy"))
-            axis = numbers(j.find("axis"), "xyz", "1 0 0")
-            axis = R @ (axis / np.linalg.norm(axis))
-            arm, w, alpha = on.R @ numbers(j.find("origin"), "xyz"), on.w, on.alpha
-            slides = kind == "prismatic"
-            arm = arm + slides * q * axis
-            v = on.v + np.cross(w, arm) + slides * dq * axis
-            a = on.a + np.cross(alpha, arm) + np.cross(w, np.cross(w, arm))
-            a = a + slides * (ddq * axis + 2 * np.cross(w, dq * axis))
-            if kind in ("revolute", "continuous"):
-                alpha = alpha + ddq * axis + np.cross(w, dq * axis)
-                w, R = w + dq * axis, turned(axis, q) @ R
-            links[child] = Link(R, on.p + arm, w, v, alpha, a, elements[child])
-            on.below.append(links[child])
-            axes[name] = (axis, kind, links[child])
-    return links, axes
-
-
-def torque_of(axes, name):
-    axis, kind, link = axes[name]
-    force, torque = link.wrench(link.p)
-    return axis @ (force if kind == "prismatic" else torque)
-
-
-def wrench_of(axes, name):
-    _, _, link = axes[name]
-    return np.concatenate([link.R.T @ part for part in link.wrench(link.p)])
-
-
-def states_of(names, q, dq, ddq, locked=None):
-    fixed = {name: (position, 0.0, 0.0) for name, position in (locked or {}).items()}
-    return fixed | {name: (q[i], dq[i], ddq[i]) for i, name in enumerate(names)}
-
-
-def random_states(seed, n_joints, n=5):
-    return np.random.default_rng(seed).uniform(-1.5, 1.5, (3, n, n_joints)) * [
-        [[1.0]],
-        [[2.0]],
-        [[5.0]],
-    ]
 
 
 @given(
@@ -468,76 +326,6 @@ def test_joints_are_locked_where_asked_even_where_roll_and_yaw_are_one(tilt):
             )
 
 
-# Other sources.
-
-
-def test_a_robot_of_arrays_is_that_of_its_urdf(tmp_path):
-    root = ET.fromstring(TEXT)
-    links, joints = root.findall("link"), root.findall("joint")
-    names = [link.get("name") for link in links]
-    parts = [link.find("inertial") for link in links]
-    keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-
-    def each(read, size):
-        return np.array([np.zeros(size) if part is None else read(part) for part in parts])
-
-    arrays = {
-        "link_names": np.array(names),
-        "link_mass": each(lambda p: float(p.find("mass").get("value")), ()),
-        "link_com": each(lambda p: numbers(p.find("origin"), "xyz"), 3),
-        "link_inertial_rpy": each(lambda p: numbers(p.find("origin"), "rpy"), 3),
-        "link_inertia": each(lambda p: [float(p.find("inertia").get(k)) for k in keys], 6),
-        "joint_names": np.array([j.get("name") for j in joints]),
-        "joint_types": np.array([j.get("type") for j in joints]),
-        "joint_parent": np.array([names.index(j.find("parent").get("link")) for j in joints]),
-        "joint_child": np.array([names.index(j.find("child").get("link")) for j in joints]),
-        "joint_xyz": np.array([numbers(j.find("origin"), "xyz") for j in joints]),
-        "joint_rpy": np.array([numbers(j.find("origin"), "rpy") for j in joints]),
-        "joint_axis": np.array([numbers(j.find("axis"), "xyz") for j in joints]),
-        "joint_limits": np.array([[-2.0, 1.5] for j in joints]),
-    }
-    np.savez(tmp_path / "robot.npz", **arrays)
-    keywords = {"joints": ALL, "sensor": "ft", "sign": -1, "gravity": GRAVITY}
-    expected = Robot(TEXT, **keywords)
-    states = random_states(4, 5)
-    for source in (arrays, tmp_path / "robot.npz", str(tmp_path / "robot.npz")):
-        robot = Robot.from_arrays(source, **keywords)
-        np.testing.assert_allclose(robot.parameters, expected.parameters, rtol=0, atol=1e-14)
-        np.testing.assert_allclose(
-            robot.regressor(*states), expected.regressor(*states), rtol=0, atol=1e-11
-        )
-
-
-def test_modified_denavit_hartenberg_rows_place_joints_as_craig_does():
-    rows = np.array([(0, 0, 0.3, 0.1), (0.4, -np.pi / 2, 0.1, 0.2), (0.2, np.pi / 2, -0.1, -1)])
-    robot = Robot.from_dh(rows)
-    q = np.array([0.3, -0.7, 1.1])
-    T = np.eye(4)
-    for i, ((a, alpha, d, theta), turn) in enumerate(zip(rows, q, strict=True), start=1):
-        c, s, ca, sa = np.cos(theta + turn), np.sin(theta + turn), np.cos(alpha), np.sin(alpha)
-        # Craig, Introduction to Robotics, eq. 3.6.
-        T = T @ [
-            [c, -s, 0, a],
-            [s * ca, c * ca, -sa, -sa * d],
-            [s * sa, c * sa, ca, ca * d],
-            [0, 0, 0, 1],
-        ]
-        np.testing.assert_allclose(robot.position(q, f"link_{i}"), T[:3, 3], rtol=0, atol=1e-12)
-    assert robot.joints == ("joint_1", "joint_2", "joint_3")
-    np.testing.assert_array_equal(robot.parameters, 0)
-
-
-def test_files_text_and_names_are_read(tmp_path):
-    file = tmp_path / "robot.urdf"
-    file.write_text('<?xml version="1.0"?>\n' + TEXT)
-    states = random_states(5, 5)
-    expected = Robot(TEXT).inverse_dynamics(*states)
-    for source in (file, str(file), "\n " + TEXT):
-        np.testing.assert_array_equal(Robot(source).inverse_dynamics(*states), expected)
-    again = Robot(Robot(TEXT).urdf)  # the reduced text is a description of the same robot
-    np.testing.assert_allclose(again.inverse_dynamics(*states), expected, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("how", ["save", "pickle", "deepcopy"])
 @pytest.mark.parametrize("used", [False, True])
 def test_robots_survive_files_and_copies(tmp_path, how, used):
@@ -567,86 +355,3 @@ def test_robots_survive_files_and_copies(tmp_path, how, used):
         robot.sign,
         robot.gravity,
     )
-
-
-# Bad input.
-
-
-LOOP = TEXT.replace(
-    "</robot>", joint("loop", "fixed", "tail", "hand", "0 0 0", "0 0 0") + "</robot>"
-)
-APART = TEXT.replace("</robot>", '<link name="alone"/></robot>')
-RING = TEXT.replace(
-    "</robot>", joint("ring", "fixed", "tail", "base", "0 0 0", "0 0 0") + "</robot>"
-)
-
-
-@pytest.mark.parametrize(
-    ("source", "keywords", "sentence"),
-    [
-        (TEXT, {"joints": ("elbow",)}, "no joint 'elbow' that moves; .* wag, turn"),
-        (TEXT, {"joints": ("ft",)}, "no joint 'ft' that moves"),
-        (TEXT, {"joints": ()}, "at least one joint"),
-        (TEXT, {"joints": ("turn", "turn")}, "each once"),
-        (TEXT, {"locked": {"elbow": 0}}, "no joint 'elbow' that moves"),
-        (TEXT, {"joints": ("turn",), "locked": {"turn": 0}}, "to move and to be locked"),
-        (TEXT, {"sensor": "f/t"}, "no joint 'f/t' for a sensor; fixed joints are ft"),
-        (TEXT, {"sensor": "turn"}, "'turn' moves; a force/torque sensor"),
-        (TEXT, {"sign": 2}, "sign=2 must be 1"),
-        (TEXT, {"gravity": (0, 9.81)}, "gravity=.* must be three finite numbers"),
-        (TEXT, {"gravity": (0, 0, np.nan)}, "gravity=.* must be three finite numbers"),
-        (TEXT[:-5], {}, "not well-formed XML"),
-        ("<sdf/>", {}, "begins with <sdf>, not <robot>"),
-        (LOOP, {}, "'hand' hangs on two joints; loops are not supported"),
-        (APART, {}, "base, alone hang on nothing"),
-        (RING, {}, "of a loop hang on nothing"),
-        (TEXT.replace('link="base"', 'link="ground"'), {}, "'ground', which"),
-        (TEXT.replace('xyz="0 0 2"', 'xyz="0 0 0"'), {}, "axis of the joint 'turn' is 0"),
-        (TEXT.replace('xyz="0 0 2"', 'xyz="0 2"'), {}, "'turn' has xyz='0 2'; three numbers"),
-    ],
-    ids=[
-        "unknown", "fixed", "none", "twice", "unknown-lock", "both", "no-sensor", "moving",
-        "sign", "two", "nan", "cut-off", "not-urdf", "loop", "apart", "ring", "parent", "axis",
-        "short",
-    ],
-)  # fmt: skip
-def test_bad_descriptions_and_arguments_are_named(source, keywords, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        Robot(source, **keywords)
-
-
-def test_missing_files_and_unknown_names_are_told():
-    with pytest.raises(FileNotFoundError, match=r"no file nowhere/robot.urdf"):
-        Robot("nowhere/robot.urdf")
-    pytest.importorskip("icub_models")
-    with pytest.raises(FileNotFoundError, match="nor a robot known by name; names are iCub"):
-        Robot("R2D2")
-    with pytest.raises(FileNotFoundError):
-        Robot.from_arrays("nowhere/robot.npz")
-    with pytest.raises(ValueError, match=r"not the shape \(2, 3\)"):
-        Robot.from_dh(np.zeros((2, 3)))
-
-
-@pytest.mark.parametrize("method", ["regressor", "inverse_dynamics"])
-@pytest.mark.parametrize(
-    ("states", "sentence"),
-    [
-        ((np.full((2, 5), np.nan),), "q holds NaN"),
-        ((np.zeros(5), np.full(5, np.inf)), "dq holds NaN"),
-        ((np.zeros((2, 4)),), r"q has the shape \(2, 4\); one column .* 5 joints wag, turn"),
-        ((np.zeros((1, 2, 5)),), r"q has the shape \(1, 2, 5\)"),
-        ((0.0,), r"q has the shape \(\)"),
-        ((np.zeros((2, 5)), np.zeros((3, 5))), r"dq has the shape \(3, 5\) and q has \(2, 5\)"),
-        ((np.zeros(5), None, np.zeros((1, 5))), r"ddq has the shape \(1, 5\)"),
-    ],
-    ids=["nan", "infinite", "columns", "axes", "scalar", "rows", "mixed"],
-)
-def test_bad_states_are_named(method, states, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        getattr(Robot(TEXT), method)(*states)
-
-
-def test_unknown_frames_are_named():
-    for method in (Robot(TEXT).position, Robot(TEXT).jacobian):
-        with pytest.raises(ValueError, match=r"no link or joint 'toe'; it has .*finger"):
-            method(np.zeros(5), "toe")

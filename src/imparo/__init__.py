@@ -4,6 +4,11 @@
 library, and where things live, is told in ``docs/architecture.md``.
 """
 
+from imparo.dynamics import (
+    NonparametricDynamics,
+    ParametricDynamics,
+    SemiparametricDynamics,
+)
 from imparo.estimators import (
     AutoClassifier,
     AutoRegressor,
@@ -31,10 +36,12 @@ __all__ = [
     "IncrementalClassifier",
     "KernelClassifier",
     "KernelRegressor",
+    "NonparametricDynamics",
     "NystromClassifier",
     "NystromRegressor",
     "NytroClassifier",
     "NytroRegressor",
+    "ParametricDynamics",
     "Path",
     "RandomFeatureClassifier",
     "RandomFeatureRegressor",
@@ -42,6 +49,7 @@ __all__ = [
     "RecursiveRegressor",
     "SGMClassifier",
     "SGMRegressor",
+    "SemiparametricDynamics",
     "__version__",
     "load",
     "save",

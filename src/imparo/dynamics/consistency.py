@@ -17,15 +17,13 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from imparo.dynamics.base_parameters import BaseParameters, vector
+from imparo.dynamics.consistency_solver import BASIS, completed, followed
 from imparo.dynamics.robot import Robot
 from imparo.engine import Array
 from imparo.persistence import persistent
 
 # Rounding errors, and descriptions given to a few digits, do not make a body impossible.
 _TOLERANCE = 1e-9
-# Weight of the divergence from the start, as a share of the squared distance and at the least.
-_PROXIMITY, _FLOOR = 1e-9, 1e-17
-_STEPS = 150
 # A body without mass begins as a ball of 10 cm and a hundredth of the heaviest, or of 1 kg.
 _SMALL, _RADIUS = 0.01, 0.1
 
@@ -184,13 +182,15 @@ def nearest_consistent(
     b = vector(base_values, base.rank, "base_values")
     root = _root_of_covariance(covariance, base.rank)
     first = vector(robot.parameters if start is None else start, p, "start")
-    frames = [np.linalg.cholesky(P) for P in _repaired(first.reshape(-1, 10))]
+    bodies = _repaired(first.reshape(-1, 10))
+    if not base.rank:  # no output depends on any parameter
+        return np.concatenate([_parameters_of(P) for P in bodies]), 0.0
+    frames = [np.linalg.cholesky(P) for P in bodies]
     # In coordinates where every body begins as P = 1: x holds the upper triangles of X, with
     # P = F X Fᵀ, scaled so that their inner product is the trace's.
     C, target = (solve_triangular(root, part, lower=True) for part in (base.combinations, b))
     K = np.hstack([_carried(C[:, 10 * k : 10 * k + 10], F) for k, F in enumerate(frames)])
-    factors = _followed(K, target)
-    factors, found = _completed(K, target, factors)
+    factors, found = completed(K, target, followed(K, target))
     P = np.array([F @ L @ (F @ L).T for F, L in zip(frames, factors, strict=True)])
     parameters = np.concatenate([_parameters_of(matrix) for matrix in P])
     return parameters, 0.0 if found else float(np.linalg.norm(C @ parameters - target))
@@ -200,7 +200,10 @@ def _root_of_covariance(covariance: Any, r: int) -> Array:
     """Return the lower Cholesky factor of a covariance."""
     if covariance is None:
         return np.eye(r)
-    V = np.asarray(covariance, float)
+    try:
+        V = np.asarray(covariance, float)
+    except (TypeError, ValueError):
+        V = np.empty(0)
     if V.shape != (r, r) or not np.isfinite(V).all():
         raise ValueError(
             f"covariance has the shape {V.shape}; finite numbers of the shape {(r, r)} were "
@@ -295,97 +298,6 @@ def _repaired(tens: Array) -> Array:
     return matrices
 
 
-# All bodies.
-
-_ROWS, _COLUMNS = np.triu_indices(4)
-_WEIGHTS = np.where(_ROWS == _COLUMNS, 1.0, np.sqrt(2.0))
-
-
-def _flat(X: Array) -> Array:
-    """Return symmetric matrices as vectors with the same inner products."""
-    return X[..., _ROWS, _COLUMNS] * _WEIGHTS
-
-
-def _square(x: Array) -> Array:
-    """Undo :func:`_flat`."""
-    X = np.empty((*x.shape[:-1], 4, 4))
-    X[..., _ROWS, _COLUMNS] = X[..., _COLUMNS, _ROWS] = x / _WEIGHTS
-    return X
-
-
-_BASIS = _square(np.eye(10))
-
-
 def _carried(K: Array, F: Array) -> Array:
     """Return K as a map of the flat X instead of the ten parameters of P = F X Fᵀ."""
-    return K @ np.stack([_parameters_of(P) for P in F @ _BASIS @ F.T], axis=1)
-
-
-def _local(K: Array, factors: Array) -> Array:
-    """Return K as a map of the flat D, where X moves from L Lᵀ to L (1 + D) Lᵀ."""
-    moved = _flat(np.einsum("kab,ibc,kdc->kiad", factors, _BASIS, factors))
-    blocks = np.einsum("rkj,kij->rki", K.reshape(len(K), -1, 10), moved)
-    return blocks.reshape(len(K), -1)
-
-
-def _followed(K: Array, target: Array) -> Array:
-    """Return factors L of the X = L Lᵀ that minimise ½ |K x − target|² + ε (tr X − log det X).
-
-    At the minimum, with the slack S of X ⪰ 0: S X = ε 1 and Kᵀ (K x − target) + ε 1 = S. Both
-    are solved together (a primal-dual method): unlike Newton's method in X alone, that takes
-    few steps even where X must grow by orders of magnitude.
-    """
-    scale = float(np.linalg.norm(K, 2))
-    K, target = K / scale, target / scale
-    one = np.tile(np.eye(4), (K.shape[1] // 10, 1, 1))
-    # From far inside, whatever the target: X and S = R Rᵀ larger than what it asks for.
-    far = max(1.0, float(np.max(np.abs(target) / np.linalg.norm(K, axis=1))))
-    slope = K.T @ (far * (K @ _flat(one).ravel()) - target)
-    L, R = np.sqrt(far) * one, np.sqrt(max(1.0, float(np.linalg.norm(slope)))) * one
-    floor = _FLOOR * max(1.0, float(target @ target))
-    best, nearest = np.inf, L
-    share = 0.1
-    for _ in range(_STEPS):
-        # Nesterov and Todd's scaling: G⁻¹ X G⁻ᵀ = Gᵀ S G = Λ, a diagonal matrix.
-        U, size, Vt = np.linalg.svd(R.mT @ L)
-        G, H = (F / np.sqrt(size)[:, None, :] for F in (L @ Vt.mT, R @ U))  # H = G⁻ᵀ
-        A, rest = _local(K, G), target - K @ _flat(L @ L.mT).ravel()
-        least = max(_PROXIMITY * float(rest @ rest), floor)
-        centre = max(share * float(np.mean(size**2)), least)
-        if rest @ rest < best:
-            best, nearest = float(rest @ rest), L
-        # (AᵀA + 1) dx = pull + Aᵀ rest, without the cancellation that large A would bring.
-        pull = _flat(_diagonal(centre / size) - least * G.mT @ G).ravel()
-        V, s, W = np.linalg.svd(A, full_matrices=False)
-        inside = W @ pull
-        dx = pull + W.T @ ((inside + s * (V.T @ rest)) / (1 + s * s) - inside)
-        moves = _square(dx.reshape(-1, 10))
-        moves = np.stack([moves, _diagonal(centre / size - size) - moves])
-        roots = 1 / np.sqrt(size)
-        moved = np.linalg.eigvalsh(roots[:, :, None] * moves * roots[:, None, :])
-        step = min(1.0, 0.9 / max(float(-moved.min()), 1e-9))
-        share = 0.1 if step > 0.8 else 1.0  # after a short step, back to the central path
-        L, R = np.linalg.cholesky(_diagonal(size) + step * moves)
-        L, R = G @ L, H @ R
-        if centre == least and np.abs(moved).max() < 1e-2:  # the step has squared it
-            return L
-    return nearest
-
-
-def _diagonal(values: Array) -> Array:
-    return values[..., None] * np.eye(4)
-
-
-def _completed(K: Array, target: Array, factors: Array) -> tuple[Array, bool]:
-    """Return X ≻ 0 that meet the target, and True, if a small step leads to such."""
-    rest = target - K @ _flat(factors @ factors.mT).ravel()
-    A = _local(K, factors)
-    d = np.linalg.lstsq(A, rest, rcond=None)[0]
-    met = np.linalg.norm(A @ d - rest) <= 1e-12 * np.linalg.norm(target)
-    if met and np.linalg.eigvalsh(_square(d.reshape(-1, 10))).min() > -0.5:
-        return _moved(factors, d), True
-    return factors, False
-
-
-def _moved(factors: Array, d: Array) -> Array:
-    return factors @ np.linalg.cholesky(np.eye(4) + _square(d.reshape(-1, 10)))
+    return K @ np.stack([_parameters_of(P) for P in F @ BASIS @ F.T], axis=1)

@@ -1,5 +1,6 @@
 """A robot whose motors do not turn with one joint each."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,10 @@ class GearedRobot(Robot):
     Where the gears of a wrist couple joints, friction and rotors belong to a motor and not to a
     joint. Power is the same in both coordinates, τ_qᵀ dq = τ_θᵀ dθ, so that
     τ_θ = C⁻ᵀ τ_q = C⁻ᵀ Φ(C⁻¹θ, C⁻¹dθ, C⁻¹ddθ) π. All methods take positions, velocities and
-    accelerations θ, dθ, ddθ, and outputs are the torques τ_θ.
+    accelerations θ, dθ, ddθ, and outputs are the torques τ_θ. Motor k has the name of joint k.
+
+    It can stand wherever a :class:`Robot` can: friction and rotors that
+    :class:`ParametricDynamics` adds are then those of the motors. A state costs 10 µs more.
 
     Parameters
     ----------
@@ -43,14 +47,23 @@ class GearedRobot(Robot):
     def __init__(self, urdf: Any, *, coupling: Any, **keywords: Any) -> None:
         super().__init__(urdf, **keywords)
         J = self.n_joints
-        matrix = np.array(coupling, float)
+        try:
+            matrix = np.array(coupling, float)
+        except (TypeError, ValueError):
+            raise ValueError(
+                f"coupling={coupling!r:.60} must be {J} rows of {J} finite numbers, one for "
+                "each joint that moves"
+            ) from None
         if matrix.shape != (J, J) or not np.isfinite(matrix).all():
             raise ValueError(
                 f"coupling has the shape {matrix.shape}; {J} rows of {J} finite numbers were "
                 "expected, one for each joint that moves"
             )
         if np.linalg.cond(matrix) > 1e9:
-            raise ValueError("coupling is singular: some motions of joints turn no motor")
+            raise ValueError(
+                "coupling is singular: some motions of joints turn no motor, and others could "
+                "not be told apart; give a matrix that has an inverse"
+            )
         if self.sensor is not None:
             raise ValueError(
                 f"a wrench at the sensor {self.sensor!r} does not depend on gears; use Robot"
@@ -70,27 +83,16 @@ class GearedRobot(Robot):
 
     def regressor(self, q: Any, dq: Any = None, ddq: Any = None) -> Array:
         """Return C⁻ᵀ Φ, see :meth:`Robot.regressor`."""
-        Phi = super().regressor(*self._of_joints(q, dq, ddq))
-        return np.einsum("kj,...kp->...jp", self._joints_of_motors, Phi)
+        return self._joints_of_motors.T @ super().regressor(q, dq, ddq)
 
     def inverse_dynamics(self, q: Any, dq: Any = None, ddq: Any = None) -> Array:
         """Return τ_θ, see :meth:`Robot.inverse_dynamics`."""
-        torques: Array = super().inverse_dynamics(*self._of_joints(q, dq, ddq))
-        return torques @ self._joints_of_motors
-
-    def position(self, q: Any, frame: str) -> Array:
-        """Return where a frame is, see :meth:`Robot.position`."""
-        return super().position(self._of_joints(q)[0], frame)
+        return super().inverse_dynamics(q, dq, ddq) @ self._joints_of_motors
 
     def jacobian(self, q: Any, frame: str) -> Array:
         """Return the derivatives of a position by θ, see :meth:`Robot.jacobian`."""
-        return super().jacobian(self._of_joints(q)[0], frame) @ self._joints_of_motors
+        return super().jacobian(q, frame) @ self._joints_of_motors
 
-    def _of_joints(self, *motors: Any) -> list[Any]:
-        """Return what the joints do; what has a wrong shape as it is, for Robot to judge."""
-        given = [None if part is None else np.asarray(part, float) for part in motors]
-        fits = [part is not None and part.shape[-1:] == (self.n_joints,) for part in given]
-        return [
-            part @ self._joints_of_motors.T if good and part is not None else part
-            for part, good in zip(given, fits, strict=True)
-        ]
+    def _rows(self, given: Sequence[Any]) -> Array:
+        """Return what the joints do, of what the motors do."""
+        return super()._rows(given) @ self._joints_of_motors.T

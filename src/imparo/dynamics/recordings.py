@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from imparo.dynamics.geared_robot import GearedRobot
+from imparo.dynamics.logs.checks import listed
 from imparo.dynamics.logs.log import Log, concatenate
 from imparo.dynamics.robot import Robot
 from imparo.engine import Array
@@ -125,7 +126,7 @@ def recording(name: str, folder: str | os.PathLike[str] | None = None) -> Record
     >>> model.fit(arm.log.X[arm.train], arm.log.y[arm.train])  # doctest: +SKIP
     """
     if name not in _READERS:
-        raise ValueError(f"there is no recording {name!r}; those known are {_listed(_READERS)}")
+        raise ValueError(f"there is no recording {name!r}; those known are {listed(_READERS)}")
     if folder is None:
         folder = os.environ.get("IMPARO_DATA")
         if not folder:
@@ -341,7 +342,3 @@ def _stretches(log: Log, seconds: Mapping[str, tuple[float, float]]) -> dict[str
     past = log.t - log.t[0]
     ends = {name: np.searchsorted(past, pair) for name, pair in seconds.items()}
     return {name: slice(int(start), int(end)) for name, (start, end) in ends.items()}
-
-
-def _listed(names: Mapping[str, Any]) -> str:
-    return ", ".join(names)

@@ -22,11 +22,13 @@ class SemiparametricDynamics(DynamicsLearner):
     part *just updated*; with the one before the update errors of the first seconds are many
     times larger. Its inputs are the state and ŷ.
 
-    In the thesis the residual of a sample is formed once. π̂ goes on to change, in new regions
-    quickly, and what Δ has learned of old residuals is then wrong. With ``revise`` Δ always is
-    the least-squares model of the residuals of *all* samples with the present π̂. That is exact
-    and costs little: the same recursion learns y and the columns of Φ as outputs, by W_y and
-    W_k, and Δ = φ(W_y − Σ_k π̂_k W_k).
+    In the thesis the residual of a sample is formed once. π̂ goes on to change as it is learned,
+    in new regions quickly, and what Δ has learned of old residuals is then wrong. With
+    ``revise`` Δ always is the least-squares model of the residuals of *all* samples with the
+    present π̂. That is exact and costs little: the same recursion learns y and the columns of Φ
+    as outputs, by W_y and W_k, and Δ = φ(W_y − Σ_k π̂_k W_k). Where π̂ changes because the robot
+    does, as when it picks something up, the residuals of the time are the right ones: what
+    physics left out before is what it leaves out now.
 
     A sample costs what the two parts cost, whatever came before it: 7D²/2 + 4DT + 7T(r + e)²/2
     flops for D features, r base parameters and e extra columns, and 4DT(r + e/T) more with
@@ -38,8 +40,9 @@ class SemiparametricDynamics(DynamicsLearner):
         The part that knows the physics, with its own penalty and forgetting factor.
     nonparametric : NonparametricDynamics, optional
         The part that learns what is left; ``NonparametricDynamics()`` if None.
-    revise : bool, default True
+    revise : bool or "auto", default "auto"
         Whether residuals of past samples follow π̂ as it changes. False is the thesis' rule.
+        "auto": unless the parametric part forgets.
 
     Attributes
     ----------
@@ -79,10 +82,10 @@ class SemiparametricDynamics(DynamicsLearner):
     True
     """
 
-    _STATE = (*DynamicsLearner._STATE, "_moments", "_rigid")
+    _STATE = (*DynamicsLearner._STATE, "_moments", "_revise", "_rigid")
 
     def __init__(
-        self, parametric: Any, nonparametric: Any = None, *, revise: bool = True
+        self, parametric: Any, nonparametric: Any = None, *, revise: bool | str = "auto"
     ) -> None:
         self.parametric = parametric
         self.nonparametric = nonparametric
@@ -102,18 +105,26 @@ class SemiparametricDynamics(DynamicsLearner):
             raise TypeError(
                 f"nonparametric={nonparametric!r:.60} must be a NonparametricDynamics"
             )
-        is_bool = isinstance(self.revise, bool | np.bool_)
-        check_type("revise", self.revise, "True or False", is_bool)
+        self._revise = self.revises(parametric)
         self.parametric_, self.nonparametric_ = clone(parametric), clone(nonparametric)
         self.parametric_._start_with(X, n_outputs)
         extra = n_outputs * len(self.parametric_._extras)
         self._rigid = len(self.parametric_.parameter_names_) - extra
-        entries = n_outputs * (1 + self._rigid) + extra if self.revise else n_outputs
+        entries = n_outputs * (1 + self._rigid) + extra if self._revise else n_outputs
         widened = np.zeros((1, X.shape[1] + n_outputs))
         self.nonparametric_._start_with(widened, entries)
         # Of the errors of y and of the regressor's columns, for the noise with any π̂.
-        size = 1 + self._rigid + len(self.parametric_._extras) if self.revise else 1
+        size = 1 + self._rigid + len(self.parametric_._extras) if self._revise else 1
         self._moments = np.zeros((n_outputs, size, size))
+
+    def revises(self, parametric: ParametricDynamics) -> bool:
+        """Return whether residuals follow the parameters of a parametric part."""
+        given = self.revise
+        known = isinstance(given, bool | np.bool_) or (
+            isinstance(given, str) and given == "auto"
+        )
+        check_type("revise", given, "True, False or 'auto'", known)
+        return parametric.forgetting == 1 if isinstance(given, str) else bool(given)
 
     # Entries of the regressor as outputs: of each row the rigid columns, and of the extra
     # columns those that are its own.
@@ -143,11 +154,11 @@ class SemiparametricDynamics(DynamicsLearner):
         Phi = self.parametric_._regressor(X)
         explained = self.parametric_._learn_regressor(Phi, Y)
         inputs = np.concatenate([X, explained], axis=1)
-        targets = self._entries(Y, Phi) if self.revise else Y - explained
+        targets = self._entries(Y, Phi) if self._revise else Y - explained
         fade = float(self.nonparametric_.forgetting)
         for judged in self.nonparametric_._learn_judged(inputs, targets):
             errors = judged.targets - judged.predictions
-            rows = self._rows_of(errors) if self.revise else errors[:, :, None]
+            rows = self._rows_of(errors) if self._revise else errors[:, :, None]
             kept = fade ** np.arange(len(rows) - 1, -1, -1.0) * judged.shares
             self._moments = fade ** len(rows) * self._moments + np.einsum(
                 "n,nti,ntj->tij", kept, rows, rows
@@ -161,7 +172,7 @@ class SemiparametricDynamics(DynamicsLearner):
         explained = Phi @ parametric.parameters_
         features = nonparametric._features_of(np.concatenate([X, explained], axis=1))
         rest = nonparametric._recursion.predict(features)
-        if self.revise:
+        if self._revise:
             rest = np.einsum("nti,ti->nt", self._rows_of(rest), self._mixing())
         if not deviations:
             return explained + rest, None
@@ -176,6 +187,6 @@ class SemiparametricDynamics(DynamicsLearner):
         counted = recursion.weight - recursion._weights[: recursion._n_waiting].sum()
         if counted <= 0:  # fewer samples than enter the weights at a time
             return self.parametric_.noise_
-        mixing = self._mixing() if self.revise else np.ones((self.n_outputs_, 1))
+        mixing = self._mixing() if self._revise else np.ones((self.n_outputs_, 1))
         squares = np.einsum("ti,tij,tj->t", mixing, self._moments, mixing)
         return np.maximum(squares, 0) / counted

@@ -201,6 +201,7 @@ def _residuals(
     parametric = model.parametric
     if not isinstance(parametric, ParametricDynamics):
         parametric = ParametricDynamics(parametric)
+    revised = model.revises(parametric)
     parametric = clone(parametric).set_params(forgetting=1.0)
     parametric._start_with(X, Y.shape[1])
     Phi = parametric._regressor(X)
@@ -210,7 +211,7 @@ def _residuals(
     explained[~held] = after
     part = model.nonparametric or NonparametricDynamics()
     inputs = np.concatenate([X, explained], axis=1)
-    return part, inputs, Y - (final if model.revise else explained)
+    return part, inputs, Y - (final if revised else explained)
 
 
 def _losses(

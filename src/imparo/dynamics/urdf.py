@@ -1,4 +1,4 @@
-"""Robot descriptions as URDF text: read, reduced to the joints that move, made of tables."""
+"""Robot descriptions as URDF text: read, and reduced to the joints that move."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -10,10 +10,26 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 from imparo.dynamics.extras import require
+from imparo.dynamics.urdf_elements import (
+    MOVING,
+    TURNING,
+    axis_of,
+    following_of,
+    inertial_of,
+    kind_of,
+    limits_of,
+    named,
+    parsed,
+    pose_of,
+    rpy_of,
+    text_of,
+)
+from imparo.dynamics.urdf_tables import urdf_of_arrays, urdf_of_dh
 from imparo.engine import Array
 
-TURNING = ("revolute", "continuous")
-MOVING = (*TURNING, "prismatic")
+__all__ = ["Reduced", "free_joint", "read_urdf", "reduce_urdf", "urdf_of_arrays", "urdf_of_dh"]
+
+_LONGEST = 1000  # Characters of a path; more are a text.
 
 
 class Reduced(NamedTuple):
@@ -45,11 +61,21 @@ def read_urdf(source: str | os.PathLike[str]) -> str:
     source : str or path-like
         Text that begins with "<", the path of a file, or a name such as "iCubGazeboV2_5".
     """
-    if isinstance(source, str) and source.lstrip().startswith("<"):
-        return source
+    expected = "the path of a URDF file, its text, or a name such as 'iCubGazeboV2_5'"
+    if not isinstance(source, (str, os.PathLike)):
+        raise TypeError(f"urdf={source!r:.60} must be {expected}")
+    if isinstance(source, str):
+        if source.lstrip().startswith("<"):
+            return source
+        if not source.strip():
+            raise ValueError(f"urdf is empty; give {expected}")
+        if "\n" in source or len(source) > _LONGEST:
+            raise ValueError(f"urdf={source!r:.60} is no URDF, which begins with <robot>")
     path = Path(source)
     if path.is_file():
-        return path.read_text(encoding="utf-8")
+        return _text_in(path)
+    if path.is_dir():
+        raise FileNotFoundError(f"{path} is a folder; give a file with a robot description")
     if path.suffix or path.parent != Path():
         raise FileNotFoundError(f"there is no file {path} with a robot description (URDF)")
     models = require("icub_models", "robot")
@@ -59,13 +85,27 @@ def read_urdf(source: str | os.PathLike[str]) -> str:
             f"{source!s} is neither a file nor a robot known by name; names are "
             f"{', '.join(names)}"
         )
-    return Path(models.get_model_file(str(source))).read_text(encoding="utf-8")
+    return _text_in(Path(models.get_model_file(str(source))))
+
+
+def _text_in(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise ValueError(
+            f"{path} is no text in UTF-8; a URDF file was expected: save it as UTF-8"
+        ) from None
 
 
 def reduce_urdf(
-    text: str, joints: Sequence[str] | None = None, locked: Mapping[str, float] | None = None
+    text: str,
+    joints: Sequence[str] | str | None = None,
+    locked: Mapping[str, float] | None = None,
 ) -> Reduced:
     """Return a description in which only ``joints`` move, without pictures.
+
+    A joint that mimics another one is locked where that one, being locked, puts it. If that
+    one moves, it must be named in ``locked``.
 
     Parameters
     ----------
@@ -76,30 +116,26 @@ def reduce_urdf(
     locked : mapping of str to float, optional
         Positions of others; 0 where none is given.
     """
-    root = _parsed(text)
-    found = {_name(joint, "joint"): joint for joint in root.findall("joint")}
-    movable = [name for name, joint in found.items() if _moves(joint)]
-    wanted = tuple(movable if joints is None else joints)
-    locked = dict(locked or {})
-    for name in (*wanted, *locked):
-        if name not in movable:
-            raise ValueError(
-                f"the robot has no joint {name!r} that moves; those that do are "
-                f"{', '.join(movable)}"
-            )
-    if len(set(wanted)) != len(wanted) or not wanted:
-        raise ValueError(f"joints={list(wanted)} must name at least one joint, and each once")
-    both = [name for name in locked if name in wanted]
-    if both:
-        raise ValueError(f"the joint {both[0]!r} is to move and to be locked; choose one")
+    root = parsed(text)
+    links, found = named(root, "link"), named(root, "joint")
+    kinds = {name: kind_of(joint) for name, joint in found.items()}
+    movable = [name for name, kind in kinds.items() if kind in MOVING]
+    wanted = _wanted(joints, movable, found)
+    places = _places(locked, movable, wanted)
     new = ET.Element("robot", {"name": root.get("name", "robot")})
-    for link in root.findall("link"):
-        _name(link, "link")
-        new.append(_kept(link, {"name": link.get("name", "")}, ("inertial",)))
+    for name, link in links.items():
+        kept = ET.SubElement(new, "link", {"name": name})
+        inertial = inertial_of(link)
+        if inertial is not None:
+            kept.append(inertial)
     for name, joint in found.items():
-        new.append(_reduced_joint(joint, name in wanted, float(locked.get(name, 0.0))))
+        if name in wanted:
+            new.append(_moving(joint))
+        else:
+            position = _position(name, found, wanted, places) if name in movable else 0.0
+            new.append(_fixed(joint, position))
     _check_tree(new)
-    limits = [_limits(found[name]) for name in wanted]
+    limits = [limits_of(found[name]) for name in wanted]
     positions = np.array([limit[:2] for limit in limits])
     velocities = np.array([limit[2] for limit in limits])
     ET.indent(new)
@@ -115,8 +151,8 @@ def free_joint(text: str, name: str) -> str:
     name : str
         Of a fixed joint.
     """
-    root = _parsed(text)
-    found = {_name(joint, "joint"): joint for joint in root.findall("joint")}
+    root = parsed(text)
+    found = named(root, "joint")
     if name not in found:
         fixed = [key for key, joint in found.items() if joint.get("type") == "fixed"]
         likely = [key for key in fixed if "ft" in key or "sensor" in key] or fixed
@@ -134,168 +170,129 @@ def free_joint(text: str, name: str) -> str:
     return ET.tostring(root, encoding="unicode")
 
 
-def urdf_of_arrays(arrays: Mapping[str, Any]) -> str:
-    """Return URDF text of a tree given as arrays.
-
-    Parameters
-    ----------
-    arrays : mapping
-        ``link_names``, ``link_mass``, ``link_com`` (3), ``link_inertial_rpy`` (3),
-        ``link_inertia`` (ixx ixy ixz iyy iyz izz), ``joint_names``, ``joint_types``,
-        ``joint_parent`` and ``joint_child`` (numbers of links), ``joint_xyz``, ``joint_rpy``,
-        ``joint_axis``, ``joint_limits`` (2).
-    """
-    robot = ET.Element("robot", {"name": "robot"})
-    names = [str(name) for name in arrays["link_names"]]
-    for i, name in enumerate(names):
-        inertial = ET.SubElement(ET.SubElement(robot, "link", {"name": name}), "inertial")
-        pose = {"xyz": arrays["link_com"][i], "rpy": arrays["link_inertial_rpy"][i]}
-        ET.SubElement(inertial, "origin", {key: _text(value) for key, value in pose.items()})
-        ET.SubElement(inertial, "mass", {"value": repr(float(arrays["link_mass"][i]))})
-        keys = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-        moments = [repr(float(value)) for value in arrays["link_inertia"][i]]
-        ET.SubElement(inertial, "inertia", dict(zip(keys, moments, strict=True)))
-    for i, name in enumerate(arrays["joint_names"]):
-        kind = str(arrays["joint_types"][i])
-        joint = ET.SubElement(robot, "joint", {"name": str(name), "type": kind})
-        ET.SubElement(joint, "parent", {"link": names[int(arrays["joint_parent"][i])]})
-        ET.SubElement(joint, "child", {"link": names[int(arrays["joint_child"][i])]})
-        pose = {"xyz": arrays["joint_xyz"][i], "rpy": arrays["joint_rpy"][i]}
-        ET.SubElement(joint, "origin", {key: _text(value) for key, value in pose.items()})
-        if kind in MOVING:
-            ET.SubElement(joint, "axis", {"xyz": _text(arrays["joint_axis"][i])})
-            low, high = (float(end) for end in arrays["joint_limits"][i])
-            if low < high:
-                ET.SubElement(joint, "limit", {"lower": repr(low), "upper": repr(high)})
-    return ET.tostring(robot, encoding="unicode")
+# Which joints move, and where the others are.
 
 
-def urdf_of_dh(rows: Any) -> str:
-    """Return URDF text of a serial robot by its modified (Craig's) Denavit–Hartenberg table.
-
-    Joint i is placed by Rot_x(α) Trans_x(a) Trans_z(d) Rot_z(θ + q). Inertias are 0: they are
-    there to be learned.
-
-    Parameters
-    ----------
-    rows : array of shape (J, 4)
-        a (m), α (rad), d (m), θ (rad) of each joint.
-    """
-    table = np.asarray(rows, float)
-    if table.ndim != 2 or table.shape[1] != 4 or not np.isfinite(table).all() or not len(table):
+def _wanted(
+    joints: Any, movable: Sequence[str], found: Mapping[str, ET.Element]
+) -> tuple[str, ...]:
+    leaders = {name: following_of(found[name]) for name in movable}
+    free = [name for name in movable if leaders[name] is None]
+    if not free:
         raise ValueError(
-            "a Denavit-Hartenberg table has one row (a, alpha, d, theta) of finite numbers for "
-            f"each joint, not the shape {table.shape}"
+            "the robot has no joint that moves; a revolute, continuous or prismatic one was "
+            "expected"
         )
-    robot = ET.Element("robot", {"name": "robot"})
-    ET.SubElement(robot, "link", {"name": "link_0"})
-    for i, (a, alpha, d, theta) in enumerate(table, start=1):
-        ET.SubElement(robot, "link", {"name": f"link_{i}"})
-        joint = ET.SubElement(robot, "joint", {"name": f"joint_{i}", "type": "continuous"})
-        ET.SubElement(joint, "parent", {"link": f"link_{i - 1}"})
-        ET.SubElement(joint, "child", {"link": f"link_{i}"})
-        turn = Rotation.from_euler("x", alpha)
-        place = turn.apply([a, 0.0, d])
-        pose = turn * Rotation.from_euler("z", theta)
-        ET.SubElement(joint, "origin", {"xyz": _text(place), "rpy": _text(_rpy(pose))})
-        ET.SubElement(joint, "axis", {"xyz": "0 0 1"})
-    return ET.tostring(robot, encoding="unicode")
-
-
-# Elements.
-
-
-def _parsed(text: str) -> ET.Element:
+    if isinstance(joints, str):
+        joints = (joints,)
     try:
-        root = ET.fromstring(text)
-    except ET.ParseError as error:
-        raise ValueError(f"the robot description is not well-formed XML: {error}") from None
-    if root.tag != "robot":
-        raise ValueError(
-            f"the robot description begins with <{root.tag}>, not <robot>: give a URDF file"
+        wanted = tuple(free if joints is None else joints)
+    except TypeError:
+        raise TypeError(
+            f"joints={joints!r:.60} must be names of joints, such as {free[:2]}"
+        ) from None
+    for name in wanted:
+        _check_movable(name, movable)
+        leader = leaders[name]
+        if leader is not None:
+            raise ValueError(
+                f"the joint {name!r} mimics {leader.leader!r} and does not move by itself; "
+                f"leave it out of joints and lock it, as locked={{{name!r}: 0.0}}"
+            )
+    if len(set(wanted)) != len(wanted) or not wanted:
+        raise ValueError(f"joints={list(wanted)} must name at least one joint, and each once")
+    return wanted
+
+
+def _places(locked: Any, movable: Sequence[str], wanted: Sequence[str]) -> dict[str, float]:
+    if locked is not None and not isinstance(locked, Mapping):
+        raise TypeError(
+            f"locked={locked!r:.60} must be a mapping of joints to positions, such as "
+            f"{{{movable[-1]!r}: 0.3}}"
         )
-    return root
+    places = {}
+    for name, position in (locked or {}).items():
+        _check_movable(name, movable)
+        if name in wanted:
+            raise ValueError(f"the joint {name!r} is to move and to be locked; choose one")
+        try:
+            places[name] = float(position)
+        except (TypeError, ValueError):
+            places[name] = np.nan
+        if not np.isfinite(places[name]):
+            raise ValueError(
+                f"locked has {position!r} for the joint {name!r}; a finite number was "
+                "expected: give a position in rad, or in m for a joint that slides"
+            )
+    return places
 
 
-def _name(element: ET.Element, kind: str) -> str:
-    name = element.get("name")
-    if not name:
-        raise ValueError(f"the robot description has a {kind} without a name")
-    return name
+def _check_movable(name: str, movable: Sequence[str]) -> None:
+    if name not in movable:
+        raise ValueError(
+            f"the robot has no joint {name!r} that moves; those that do are "
+            f"{', '.join(movable)}"
+        )
 
 
-def _moves(joint: ET.Element) -> bool:
-    return joint.get("type") in MOVING and joint.find("mimic") is None
+def _position(
+    name: str,
+    found: Mapping[str, ET.Element],
+    wanted: Sequence[str],
+    places: Mapping[str, float],
+    followers: tuple[str, ...] = (),
+) -> float:
+    """Return where a joint is locked: as asked for, or where the joint it mimics puts it."""
+    follows = following_of(found[name])
+    if name in places or follows is None:
+        return places.get(name, 0.0)
+    leader = follows.leader
+    if leader in wanted:
+        raise ValueError(
+            f"the joint {name!r} mimics {leader!r}, which moves, and joints that move together "
+            f"are not supported; lock one of them, as locked={{{name!r}: 0.0}}"
+        )
+    if leader not in found or leader in (name, *followers):
+        raise ValueError(
+            f"the joint {name!r} mimics {leader!r}, which is no other joint; correct it"
+        )
+    place = _position(leader, found, wanted, places, (name, *followers))
+    return follows.multiplier * place + follows.offset
 
 
-def _kept(element: ET.Element, attributes: dict[str, str], tags: Sequence[str]) -> ET.Element:
-    new = ET.Element(element.tag, attributes)
-    new.extend(part for part in element if part.tag in tags)
-    return new
+# Joints of the reduced description.
 
 
-def _reduced_joint(joint: ET.Element, moves: bool, position: float) -> ET.Element:
-    name, kind = _name(joint, "joint"), joint.get("type", "fixed")
-    if not moves:
-        new = _kept(joint, {"name": name, "type": "fixed"}, ("parent", "child"))
-        turn, place = _pose(joint)
-        if kind in TURNING:
-            turn = turn * Rotation.from_rotvec(position * _axis(joint))
-        elif kind == "prismatic":
-            place = place + turn.apply(position * _axis(joint))
-        ET.SubElement(new, "origin", {"xyz": _text(place), "rpy": _text(_rpy(turn))})
-        return new
+def _moving(joint: ET.Element) -> ET.Element:
+    slides = joint.get("type") == "prismatic"
     # A continuous joint would have two coordinates in Pinocchio.
-    attributes = {"name": name, "type": "prismatic" if kind == "prismatic" else "revolute"}
-    new = _kept(joint, attributes, ("parent", "child", "origin"))
-    ET.SubElement(new, "axis", {"xyz": _text(_axis(joint))})
-    low, high, fastest = _limits(joint)
+    new = _with_ends(joint, "prismatic" if slides else "revolute")
+    place, rpy = pose_of(joint)
+    ET.SubElement(new, "origin", {"xyz": text_of(place), "rpy": text_of(rpy)})
+    ET.SubElement(new, "axis", {"xyz": text_of(axis_of(joint))})
+    low, high, fastest = limits_of(joint)
     values = {"lower": low, "upper": high, "velocity": fastest, "effort": np.inf}
     bounded = {key: repr(float(np.clip(value, -1e9, 1e9))) for key, value in values.items()}
     ET.SubElement(new, "limit", bounded)
     return new
 
 
-def _limits(joint: ET.Element) -> tuple[float, float, float]:
-    """Return the least and the largest position and the largest velocity."""
-    limit = joint.find("limit")
-    given: Mapping[str, str] = {} if limit is None else limit.attrib
-    fastest = float(given.get("velocity", np.inf))
-    if joint.get("type") == "continuous" or not ("lower" in given or "upper" in given):
-        return -np.inf, np.inf, fastest
-    return float(given.get("lower", 0)), float(given.get("upper", 0)), fastest
+def _fixed(joint: ET.Element, position: float) -> ET.Element:
+    kind, new = joint.get("type"), _with_ends(joint, "fixed")
+    place, rpy = pose_of(joint)
+    turn = Rotation.from_euler("xyz", rpy)
+    if kind in TURNING:
+        turn = turn * Rotation.from_rotvec(position * axis_of(joint))
+    elif kind == "prismatic":
+        place = place + turn.apply(position * axis_of(joint))
+    ET.SubElement(new, "origin", {"xyz": text_of(place), "rpy": text_of(rpy_of(turn))})
+    return new
 
 
-def _axis(joint: ET.Element) -> Array:
-    element = joint.find("axis")
-    axis = _numbers(element, "xyz", (1.0, 0.0, 0.0), joint)
-    length = float(np.linalg.norm(axis))
-    if length == 0:
-        raise ValueError(f"the axis of the joint {joint.get('name')!r} is 0; give a direction")
-    return axis / length
-
-
-def _pose(joint: ET.Element) -> tuple[Rotation, Array]:
-    origin = joint.find("origin")
-    turn = Rotation.from_euler("xyz", _numbers(origin, "rpy", (0.0, 0.0, 0.0), joint))
-    return turn, _numbers(origin, "xyz", (0.0, 0.0, 0.0), joint)
-
-
-def _numbers(
-    element: ET.Element | None, key: str, default: tuple[float, ...], joint: ET.Element
-) -> Array:
-    text = None if element is None else element.get(key)
-    if text is None:
-        return np.array(default)
-    try:
-        values = np.array([float(part) for part in text.split()])
-    except ValueError:
-        values = np.zeros(0)
-    if values.shape != (3,) or not np.isfinite(values).all():
-        raise ValueError(
-            f"the joint {joint.get('name')!r} has {key}={text!r}; three numbers were expected"
-        )
-    return values
+def _with_ends(joint: ET.Element, kind: str) -> ET.Element:
+    new = ET.Element("joint", {"name": joint.get("name", ""), "type": kind})
+    new.extend(part for part in joint if part.tag in ("parent", "child"))
+    return new
 
 
 def _check_tree(root: ET.Element) -> None:
@@ -323,19 +320,12 @@ def _check_tree(root: ET.Element) -> None:
         raise ValueError(
             f"the links {', '.join(roots[:4]) or 'of a loop'} hang on nothing; exactly one may"
         )
-
-
-def _text(values: Any) -> str:
-    return " ".join(repr(float(value)) for value in values)
-
-
-def _rpy(turn: Rotation) -> Array:
-    """Return roll, pitch and yaw about fixed axes."""
-    R = turn.as_matrix()
-    pitch = np.arctan2(-R[2, 0], np.hypot(R[0, 0], R[1, 0]))
-    roll = np.arctan2(R[2, 1], R[2, 2])
-    # Yaw is what roll leaves: where both turn about almost one axis, roll is not accurate, but
-    # their sum is.
-    c, s = np.cos(roll), np.sin(roll)
-    yaw = np.arctan2(s * R[0, 2] - c * R[0, 1], c * R[1, 1] - s * R[1, 2])
-    return np.array([roll, pitch, yaw])
+    for link in links:
+        above = link
+        while above in parents:
+            above = parents[above]
+            if above == link:
+                raise ValueError(
+                    f"the link {link!r} hangs on itself in a loop; every link must hang on "
+                    f"{roots[0]!r}: cut the loop"
+                )

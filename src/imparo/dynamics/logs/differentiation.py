@@ -12,10 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from imparo.dynamics.logs.checks import check_stamps, check_values
 from imparo.engine import Array
 
-# A recording has a gap where a step is this many times the median one.
-_GAP = 10.0
 _BLOCK = 1 << 20
 
 
@@ -198,7 +197,7 @@ def differentiate(
     """
     _check_window(window, order, lag, max_gap)
     t = check_stamps(t)
-    values = _values(q, t, "q")
+    values = check_values(q, t, "q")
     columns = values.reshape(len(t), -1)
     n, width = columns.shape
     out = np.full((2, n, width), np.nan)
@@ -214,163 +213,6 @@ def differentiate(
         gaps = np.concatenate([[0], np.cumsum(np.diff(t) > max_gap)])
         out[:, window - 1 :][:, gaps[window - 1 :] > gaps[: n - window + 1]] = np.nan
     return out[0].reshape(values.shape), out[1].reshape(values.shape)
-
-
-def low_pass(t: Any, x: Any, cutoff: float) -> Array:
-    """Filter of first order, as robots apply it to their velocities; causal.
-
-    With the steps hₖ = tₖ − tₖ₋₁ and y₀ = x₀::
-
-        yₖ = yₖ₋₁ + (1 − exp(−2π f hₖ)) (xₖ − yₖ₋₁)
-
-    Slow motions come out late by h / (exp(2π f h) − 1) seconds, see
-    :func:`low_pass_delay`: nearly 1 / (2π f) − h / 2. Cost: O(n), about 2 µs a sample.
-
-    Parameters
-    ----------
-    t : array of shape (n,)
-        Stamps in seconds, increasing.
-    x : array of shape (n,) or (n, J)
-    cutoff : float
-        Frequency f in Hz at which half of the power passes.
-
-    Examples
-    --------
-    >>> from imparo.dynamics.logs.differentiation import low_pass
-    >>> print(low_pass([0.0, 0.1, 0.2], [0.0, 1.0, 1.0], cutoff=2.0).round(3))
-    [0.    0.715 0.919]
-    """
-    if not cutoff > 0:
-        raise ValueError(f"cutoff is {cutoff}; give a frequency in Hz above 0")
-    t = check_stamps(t)
-    values = _values(x, t, "x")
-    out = values.copy()
-    # [()] makes scalars of one column's values, which are faster than arrays of no axes.
-    state = out[0][()]
-    for k, share in enumerate(-np.expm1(-2 * np.pi * cutoff * np.diff(t)), start=1):
-        state = state + share * (values[k] - state)
-        out[k] = state
-    return out
-
-
-def low_pass_delay(cutoff: float, step: float) -> float:
-    """Delay in seconds of :func:`low_pass` for slow motions: h / (exp(2π f h) − 1).
-
-    Parameters
-    ----------
-    cutoff : float
-        Frequency f in Hz.
-    step : float
-        Seconds h from sample to sample.
-
-    Examples
-    --------
-    >>> from imparo.dynamics.logs.differentiation import low_pass_delay
-    >>> round(low_pass_delay(cutoff=2.0, step=0.01), 4)
-    0.0747
-    """
-    if not (cutoff > 0 and 0 < step < math.inf):
-        raise ValueError(f"cutoff is {cutoff} and step is {step}; both must be above 0")
-    return step / math.expm1(min(2 * math.pi * cutoff * step, 700.0))
-
-
-def resample(t: Any, values: Any, new_t: Any, *, how: str = "mean") -> Array:
-    """Values at other stamps, from the past alone.
-
-    At g[k] stands the mean of the samples with g[k − 1] < t ≤ g[k] or, where there is none
-    and for k = 0, the last one before. Going to a higher rate, that holds the last sample,
-    which is then at most one old step late; going to a lower one, the mean keeps what is
-    too fast from folding into the result, and is about half a new step late. How late a
-    value is, exactly: ``new_t − resample(t, t, new_t)``. Cost: O(n + m log n).
-
-    Parameters
-    ----------
-    t : array of shape (n,)
-        Stamps in seconds, increasing.
-    values : array of shape (n,) or (n, J)
-    new_t : array of shape (m,)
-        Increasing, none before t[0].
-    how : {"mean", "hold"}, default "mean"
-        "hold" takes the last sample always.
-
-    Returns
-    -------
-    array of shape (m,) or (m, J)
-
-    Examples
-    --------
-    >>> from imparo.dynamics.logs.differentiation import resample
-    >>> print(resample([0, 1, 2, 3], [0.0, 1.0, 2.0, 3.0], [0, 2.5, 2.7, 3]))
-    [0.  1.5 2.  3. ]
-    """
-    if how not in ("mean", "hold"):
-        raise ValueError(f"how is {how!r}; give 'mean' or 'hold'")
-    t, new_t = check_stamps(t), check_stamps(new_t, "new_t")
-    old = _values(values, t, "values")
-    if new_t[0] < t[0]:
-        raise ValueError(
-            f"new_t starts at {new_t[0]}, before the first sample at {t[0]}; start it there"
-        )
-    count = np.searchsorted(t, new_t, side="right")
-    out = old[count - 1]
-    if how == "hold":
-        return out
-    several = np.flatnonzero(np.diff(count) > 1)
-    if len(several):
-        # Sums of [start, end) and, unused, of what lies between; the last may reach the end.
-        bounds = np.column_stack([count[several], count[several + 1]]).ravel()
-        sums = np.add.reduceat(old, bounds[:-1] if bounds[-1] == len(old) else bounds, axis=0)
-        sizes = np.diff(count)[several].reshape(-1, *[1] * (old.ndim - 1))
-        out[several + 1] = sums[::2] / sizes
-    return out
-
-
-def check_stamps(t: Any, name: str = "t") -> Array:
-    """Return stamps as float64 if they are finite and increasing, or say where they are not."""
-    stamps = np.asarray(t, dtype=np.float64)
-    if stamps.ndim != 1 or not len(stamps):
-        raise ValueError(
-            f"{name} has shape {stamps.shape}; give one stamp a sample, in seconds"
-        )
-    if not np.isfinite(stamps).all():
-        row = int(np.argmin(np.isfinite(stamps)))
-        raise ValueError(f"{name} is {stamps[row]} in row {row}; give finite stamps in seconds")
-    bad = np.diff(stamps) <= 0
-    if bad.any():
-        row = int(np.argmax(bad)) + 1
-        kind = "repeats" if stamps[row] == stamps[row - 1] else "is before"
-        raise ValueError(
-            f"{name} must increase, but in row {row} it is {stamps[row]}, which {kind} the "
-            f"stamp {stamps[row - 1]} of the row before ({int(bad.sum())} such rows in all)"
-        )
-    return stamps
-
-
-def check_gaps(t: Array, max_gap: float | None, name: str) -> float:
-    """Return the longest step allowed; raise if a step is longer. 10 median steps if None."""
-    if max_gap is not None and not max_gap > 0:
-        raise ValueError(f"max_gap is {max_gap}; give seconds above 0")
-    if len(t) < 2:
-        return math.inf if max_gap is None else max_gap
-    steps = np.diff(t)
-    allowed = _GAP * float(np.median(steps)) if max_gap is None else max_gap
-    row = int(np.argmax(steps))
-    if steps[row] > allowed:
-        raise ValueError(
-            f"{name} has a gap of {steps[row]:.6g} s after t = {t[row]:.9g} (row {row}); steps "
-            f"up to {allowed:.6g} s are accepted: cut the recording there, or raise max_gap"
-        )
-    return allowed
-
-
-def _values(x: Any, t: Array, name: str) -> Array:
-    values = np.asarray(x, dtype=np.float64)
-    if values.ndim not in (1, 2) or len(values) != len(t):
-        raise ValueError(f"{name} has shape {values.shape}; {len(t)} rows were expected")
-    good = np.isfinite(values.reshape(len(t), -1)).all(axis=1)
-    if not good.all():
-        raise ValueError(f"{name} is not finite in row {int(np.argmin(good))}")
-    return values
 
 
 def _check_window(window: int, order: int, lag: int, max_gap: float) -> None:

@@ -1,27 +1,24 @@
 """A recording of a robot: what moved, what was measured, and how each number came about."""
 
-import csv
-import io
-import json
-import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from imparo.dynamics.extras import require
-from imparo.dynamics.logs.differentiation import (
-    CausalDerivative,
+from imparo.dynamics.logs.checks import (
+    check_columns,
     check_gaps,
+    check_names,
+    check_rows,
     check_stamps,
-    differentiate,
-    resample,
+    choose,
+    listed,
 )
+from imparo.dynamics.logs.preparation import complete_states
+from imparo.dynamics.logs.signals import even_stamps, lateness, resample
 from imparo.engine import Array
-from imparo.persistence import write_atomically
 
 STATES = ("q", "dq", "ddq")
 ARRAYS = ("t", *STATES, "y")
@@ -71,18 +68,14 @@ class Log:
     def __post_init__(self) -> None:
         keep = object.__setattr__
         for name in ("joints", "outputs"):
-            keep(self, name, _names(getattr(self, name), name))
+            keep(self, name, check_names(getattr(self, name), name))
         if not self.joints:
             raise ValueError("joints is empty; name at least one joint")
         keep(self, "t", _frozen(check_stamps(self.t)))
         for name in (*STATES, "y"):
             names = self.outputs if name == "y" else self.joints
-            array = np.asarray(getattr(self, name), dtype=np.float64)
-            if array.ndim != 2 or len(array) != len(self.t):
-                raise ValueError(
-                    f"{name} has shape {array.shape}; {len(self.t)} rows were expected"
-                )
-            _check_columns(array, name, names)
+            array = check_rows(getattr(self, name), len(self.t), name)
+            check_columns(array, name, names)
             keep(self, name, _frozen(array))
         notes = dict(self.notes)
         if not all(isinstance(text, str) for pair in notes.items() for text in pair):
@@ -94,10 +87,9 @@ class Log:
 
     def __repr__(self) -> str:
         count = f"{len(self)} sample" + "s" * (len(self) != 1)
-        outputs = ", ".join(self.outputs) or "none"
         return (
             f"Log of {count} over {self.t[-1] - self.t[0]:.6g} s; "
-            f"joints {', '.join(self.joints)}; outputs {outputs}"
+            f"joints {listed(self.joints)}; outputs {listed(self.outputs)}"
         )
 
     def __eq__(self, other: object) -> bool:
@@ -151,15 +143,9 @@ class Log:
         ----------
         path : path-like
         """
-        path = Path(path)
-        writers = {".npz": _npz, ".csv": _csv, ".parquet": _parquet}
-        if path.suffix.lower() not in writers:
-            raise ValueError(f"{path} must end in .npz, .csv or .parquet to say how to save it")
-        if path.is_dir():
-            raise IsADirectoryError(f"{path} is a folder; give the name of a file to save to")
-        if not path.parent.is_dir():
-            raise FileNotFoundError(f"there is no folder {path.parent} to save to")
-        write_atomically(path, writers[path.suffix.lower()](self))
+        from imparo.dynamics.logs.writing import write_log
+
+        write_log(self, path)
 
     @classmethod
     def from_signals(
@@ -215,20 +201,17 @@ class Log:
         for name, given in (("q", q), ("dq", dq), ("ddq", ddq), ("y", y)):
             if given is not None:
                 array = np.asarray(given, np.float64)
-                columns[name] = array = array[:, None] if array.ndim == 1 else array
-                if array.ndim != 2 or len(array) != len(t):
-                    raise ValueError(
-                        f"{name} has shape {array.shape}; {len(t)} rows were expected"
-                    )
+                array = array[:, None] if array.ndim == 1 else array
+                columns[name] = check_rows(array, len(t), name)
         y = columns.pop("y", np.empty((len(t), 0)))
         J, T = columns["q"].shape[1], y.shape[1]
         if joints is None:
             joints = [f"joint{j + 1}" for j in range(J)]
         if outputs is None:
             outputs = joints if J == T else [f"y{k + 1}" for k in range(T)]
-        names = _names(joints, "joints"), _names(outputs, "outputs")
+        names = check_names(joints, "joints"), check_names(outputs, "outputs")
         for name, array in {**columns, "y": y}.items():
-            _check_columns(array, name, names[name == "y"])
+            check_columns(array, name, names[name == "y"])
         rows, states, said = complete_states(
             t, **columns, window=window, order=order, lag=lag, max_gap=max_gap
         )
@@ -271,9 +254,9 @@ def concatenate(logs: Sequence[Log]) -> Log:
     for number, log in enumerate(logs):
         if (log.joints, log.outputs) != (first.joints, first.outputs):
             raise ValueError(
-                f"log {number} has joints {_listed(log.joints)} and outputs "
-                f"{_listed(log.outputs)}, log 0 has {_listed(first.joints)} and "
-                f"{_listed(first.outputs)}; choose the same ones with select"
+                f"log {number} has joints {listed(log.joints)} and outputs "
+                f"{listed(log.outputs)}, log 0 has {listed(first.joints)} and "
+                f"{listed(first.outputs)}; choose the same ones with select"
             )
         t = log.t
         if stamps and t[0] <= stamps[-1][-1]:
@@ -294,147 +277,9 @@ def concatenate(logs: Sequence[Log]) -> Log:
     return Log(**arrays, joints=first.joints, outputs=first.outputs, notes=notes)
 
 
-def complete_states(
-    t: Array,
-    q: Array,
-    dq: Array | None = None,
-    ddq: Array | None = None,
-    *,
-    window: int = 11,
-    order: int = 2,
-    lag: int = 0,
-    max_gap: float | None = None,
-) -> tuple[slice, tuple[Array, Array, Array], dict[str, str]]:
-    """Derive dq and ddq where they are missing.
-
-    Returns the rows that are complete, q, dq and ddq in these rows, and notes.
-    """
-    fit = CausalDerivative(window, order, lag)
-    if dq is not None and ddq is not None:
-        return slice(0, len(t)), (q, dq, ddq), {}
-    n = len(t)
-    if n < window:
-        raise ValueError(
-            f"{n} samples are too few to derive velocities or accelerations over a window of "
-            f"{window}; give dq and ddq, a longer recording or a shorter window"
-        )
-    check_gaps(t, max_gap, "t")
-    rows = slice(window - 1 - lag, n - lag)
-    step = float(np.median(np.diff(t)))
-    given, source, degree = (q, "q", 0) if dq is None else (dq, "dq", 1)
-    derived = differentiate(t, given, window=window, order=order, lag=lag)
-    notes: dict[str, str] = {}
-    states = []
-    for d, measured in ((1, dq), (2, ddq)):
-        if measured is not None:
-            states.append(measured[rows])
-            continue
-        late = fit.delay[d - degree] - lag
-        text = f"derived from {source}: fit of order {order} to {window} samples, "
-        text += f"{late:g} samples ({late * step:.3g} s) late"
-        notes[STATES[d]] = text + f", known {lag} samples after its row" * (lag > 0)
-        states.append(derived[d - degree - 1][window - 1 :])
-    notes["left out"] = f"the first {window - 1 - lag} and last {lag} of {n} samples"
-    return rows, (q[rows], states[0], states[1]), notes
-
-
-def even_stamps(start: float, end: float, rate: float) -> Array:
-    """Return stamps at a rate in Hz from the start on, none after the end."""
-    if not (rate > 0 and math.isfinite(rate)):
-        raise ValueError(f"rate is {rate}; give samples a second, above 0")
-    count = math.floor((end - start) * rate * (1 + 1e-12) + 1e-9) + 1
-    stamps: Array = start + np.arange(count) / rate
-    return np.minimum(stamps, max(end, start))
-
-
-def lateness(ages: Array) -> str:
-    """Say how old values are at their stamps, given in seconds."""
-    return f"{ages.mean() * 1e3:.3g} ms late on average, {ages.max() * 1e3:.3g} ms at most"
-
-
-def column_names(log: Log) -> list[str]:
-    """Return the names of a log's columns in files of columns."""
-    states = [f"{name}_{joint}" for name in STATES for joint in log.joints]
-    return ["t", *states, *(f"y_{output}" for output in log.outputs)]
-
-
-def _table(log: Log) -> Array:
-    return np.hstack([log.t[:, None], log.X, log.y])
-
-
-def _npz(log: Log) -> bytes:
-    file = io.BytesIO()
-    arrays: dict[str, Array] = {name: getattr(log, name) for name in ARRAYS}
-    arrays["joints"] = np.array(log.joints, dtype=str)
-    arrays["outputs"] = np.array(log.outputs, dtype=str)
-    arrays["notes"] = np.array(json.dumps(log.notes))
-    np.savez(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
-
-
-def _csv(log: Log) -> bytes:
-    file = io.StringIO(newline="")
-    # json.dumps keeps to ASCII and one line, so a note cannot end the comment.
-    file.write(f"# imparo log\n# notes: {json.dumps(log.notes)}\n")
-    writer = csv.writer(file, lineterminator="\n")
-    writer.writerow(column_names(log))
-    writer.writerows(_table(log).tolist())
-    return file.getvalue().encode()
-
-
-def _parquet(log: Log) -> bytes:
-    pyarrow, parquet = require("pyarrow", "logs"), require("pyarrow.parquet", "logs")
-    columns = [pyarrow.array(column) for column in _table(log).T]
-    table = pyarrow.table(columns, names=column_names(log))
-    table = table.replace_schema_metadata({"imparo": json.dumps(log.notes)})
-    sink = pyarrow.BufferOutputStream()
-    parquet.write_table(table, sink)
-    return bytes(sink.getvalue())
-
-
-def _names(names: Any, what: str) -> tuple[str, ...]:
-    if isinstance(names, str) or not all(isinstance(name, str) for name in names):
-        raise TypeError(f"{what} must be names, one a column, not {names!r}")
-    for name in names:
-        if not name or name != name.strip() or not name.isprintable():
-            raise ValueError(f"{what} has the name {name!r}; give text without spaces around")
-    if len(set(names)) < len(names):
-        raise ValueError(f"{what} has a name twice: {_listed(names)}")
-    return tuple(str(name) for name in names)
-
-
-def choose(have: Sequence[str], want: Sequence[str] | None, what: str) -> list[int]:
-    """Return the places of some names among others, or say which are not there."""
-    if want is None:
-        return list(range(len(have)))
-    missing = [name for name in _names(want, what) if name not in have]
-    if missing:
-        raise ValueError(f"there are no {what} {_listed(missing)}; these are {_listed(have)}")
-    return [list(have).index(name) for name in want]
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) or "none"
-
-
-def _check_columns(array: Array, name: str, names: tuple[str, ...]) -> None:
-    if array.shape[1] != len(names):
-        raise ValueError(
-            f"{name} has {array.shape[1]} columns, but there are {len(names)} names: "
-            f"{_listed(names)}"
-        )
-    good = np.isfinite(array)
-    if not good.all():
-        row, column = np.argwhere(~good)[0]
-        bad = int((~good.all(axis=1)).sum())
-        raise ValueError(
-            f"{name} of {names[column]} is {array[row, column]} in row {row} ({bad} such rows "
-            "in all); give finite numbers, or leave these rows out"
-        )
-
-
 def _frozen(array: Array) -> Array:
-    if array.flags.writeable:
+    # A view that cannot be written to may still change with what it is a view of.
+    if array.flags.writeable or array.base is not None:
         array = array.copy()
         array.flags.writeable = False
     return array

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from imparo.dynamics.logs.differentiation import low_pass, low_pass_delay
+from imparo.dynamics.logs.signals import low_pass, low_pass_delay
 from imparo.dynamics.plants.trajectories import Trajectory
 from imparo.engine import Array
 
@@ -206,7 +206,7 @@ def check_path(joints: Sequence[str], path: Any) -> None:
 def lagged(velocities: Array, step: float, cutoff: float | None) -> tuple[Array, Array]:
     """Return velocities as robots log them, and accelerations from these; causal.
 
-    Velocities pass the first-order filter :func:`~imparo.dynamics.logs.differentiation.low_pass`;
+    Velocities pass the first-order filter :func:`~imparo.dynamics.logs.signals.low_pass`;
     accelerations are backward differences of what comes out.
 
     Parameters
