@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import imparo
 from imparo.dynamics import Robot
-from imparo.dynamics.base_parameters import BaseParameters, base_parameters
+from imparo.dynamics.base import BaseParameters, base_parameters
 from imparo.errors import PrecisionWarning
 
 pytest.importorskip("pinocchio")

@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 
 import imparo
 from imparo.dynamics import Robot
-from imparo.dynamics.base_parameters import base_parameters
+from imparo.dynamics.base import base_parameters
 from imparo.dynamics.consistency import (
     check_consistency,
     nearest_consistent,
@@ -291,6 +291,23 @@ def test_a_description_with_impossible_bodies_is_repaired_first():
         assert check_consistency(arm, found).ok
 
 
+def test_where_no_output_depends_on_the_bodies_they_stay_as_they_are():
+    """Without gravity, at a sensor that stands still."""
+    text = (
+        '<robot name="post"><link name="base"/><link name="plate"><inertial>'
+        '<mass value="2"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/>'
+        '</inertial></link><link name="wheel"/><joint name="cut" type="fixed">'
+        '<parent link="base"/><child link="plate"/></joint><joint name="turn" '
+        'type="continuous"><parent link="base"/><child link="wheel"/></joint></robot>'
+    )
+    post = Robot(text, sensor="cut", gravity=(0, 0, 0))
+    base = base_parameters(post)
+    assert base.rank == 0
+    found, distance = nearest_consistent(post, base, [])
+    assert distance == 0
+    np.testing.assert_allclose(found, [2, 0, 0, 0, 1, 0, 1, 0, 0, 1], rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize(
     ("keywords", "sentence"),
     [
@@ -299,9 +316,10 @@ def test_a_description_with_impossible_bodies_is_repaired_first():
         ({"covariance": np.eye(5)}, "covariance has the shape"),
         ({"covariance": np.full((6, 6), np.nan)}, "finite numbers of the shape"),
         ({"covariance": np.zeros((6, 6))}, "not positive definite"),
+        ({"covariance": "large"}, "finite numbers of the shape"),
         ({"start": np.zeros(10)}, "start has the shape"),
     ],
-    ids=["size", "infinite", "shape", "nan", "singular", "start"],
+    ids=["size", "infinite", "shape", "nan", "singular", "text", "start"],
 )
 def test_bad_input_is_named(keywords, sentence):
     arm = robot(PLANAR)

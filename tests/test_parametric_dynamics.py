@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from dynamics_tools import Folded, arm, motion, rows_and_outputs, sensed, weighted_ridge
 from imparo.dynamics import ParametricDynamics, joined
-from imparo.dynamics.base_parameters import base_parameters
+from imparo.dynamics.base import base_parameters
 from imparo.dynamics.robot import Robot
 from imparo.persistence import fingerprint
 

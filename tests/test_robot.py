@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import imparo
-from imparo.dynamics import Robot
+from imparo.dynamics import Robot, base_parameters
 from robot_tools import (
     ALL,
     ARM,
@@ -227,6 +227,50 @@ def test_the_mass_beyond_the_icubs_sensor_is_that_of_the_links_there(real_data):
     assert mass == pytest.approx(1.54, abs=0.005)
     force = robot.inverse_dynamics([0.1, 0.2, 0.3, 0.4])[:3]
     assert np.linalg.norm(force) == pytest.approx(9.81 * mass)
+
+
+# Where joints and the sensor are.
+
+
+@pytest.mark.parametrize(
+    ("joints", "sensor", "rank"),
+    [
+        (("turn", "slide", "spin"), "ft", 10),  # all before the sensor
+        (("grip",), "ft", 8),  # all beyond it, so that it stands still
+        (("wag",), "ft", 3),  # on another branch: only a weight that never changes
+        (("wag",), "screwed", 3),
+        (("turn", "spin", "grip"), "ft", 17),
+    ],
+    ids=["before", "beyond", "elsewhere", "fixed", "both"],
+)
+def test_base_parameters_can_be_had_wherever_the_joints_are(joints, sensor, rank):
+    """Of a body held still: force, and torques but the one about the line of the weight.
+
+    Beyond, the finger on a single axis shows its moment of inertia and first moments, and two
+    products of inertia.
+    """
+    robot = Robot(TEXT, joints=joints, sensor=sensor, gravity=GRAVITY)
+    base = base_parameters(robot)
+    assert base.rank == rank
+    states = random_states(9, len(joints))
+    Phi = robot.regressor(*states)
+    pi = np.random.default_rng(9).normal(size=Phi.shape[-1])
+    full = Phi @ pi
+    np.testing.assert_allclose(
+        base.reduce(Phi) @ base.of(pi), full, rtol=0, atol=1e-9 * np.abs(full).max()
+    )
+
+
+def test_a_link_comes_before_a_joint_of_the_same_name():
+    text = (
+        '<robot name="r"><link name="a"/><link name="b"/><link name="tip"/>'
+        + joint("tip", "revolute", "a", "b", "1 0 0", "0 0 0", "0 0 1")
+        + joint("end", "fixed", "b", "tip", "5 0 0", "0 0 0")
+        + "</robot>"
+    )
+    robot = Robot(text)
+    np.testing.assert_allclose(robot.position([0.0], "tip"), [6, 0, 0])
+    np.testing.assert_allclose(robot.jacobian([0.0], "tip")[:, 0], [0, 5, 0], atol=1e-12)
 
 
 # Inputs and outputs.

@@ -21,7 +21,7 @@ from imparo.dynamics import (
     SemiparametricDynamics,
     joined,
 )
-from imparo.dynamics.base_parameters import base_parameters
+from imparo.dynamics.base import base_parameters
 from imparo.dynamics.robot import Robot
 from imparo.persistence import fingerprint
 
@@ -193,6 +193,31 @@ def test_predictions_are_the_sum_of_the_parts(robot):
     doubt -= model.parametric_.noise_  # the residual's noise is that of the samples
     assert_allclose(std**2, doubt + spread**2, rtol=1e-6)
     assert model.parametric_.n_seen_ == model.nonparametric_.n_seen_ == model.n_seen_ == 200
+
+
+@pytest.mark.parametrize(("gamma", "same"), [(1.0, True), (0.99, False)])
+def test_residuals_are_by_default_revised_unless_parameters_are_forgotten(gamma, same):
+    robot, known = Folded(2, 5), {"forgetting": gamma}
+    X, Y = bent(robot, 60)
+    auto = learner(robot, known=known, revise="auto").fit(X, Y).predict(X)
+    assert_array_equal(auto, learner(robot, known=known, revise=same).fit(X, Y).predict(X))
+    other = learner(robot, known=known, revise=not same).fit(X, Y).predict(X)
+    assert np.abs(auto - other).max() > 1e-6
+
+
+def test_with_a_new_payload_forgetting_parameters_are_better_not_revised():
+    # Old residuals, formed anew with a payload that they did not have, would be wrong.
+    robot = arm()
+    X, Y = bent(robot, 900)
+    payload = np.zeros(20)
+    payload[10] = 3.0
+    Y[600:] += robot.regressor_of(X[600:]) @ payload
+    known, rest = {"forgetting": 0.97}, {"n_features": 100, "sigma": 3.0}
+    errors = {}
+    for revise in ("auto", True):
+        model = learner(robot, known=known, rest=rest, revise=revise).fit(X[:700], Y[:700])
+        errors[revise] = np.sqrt(np.mean((model.predict(X[700:]) - Y[700:]) ** 2))
+    assert errors["auto"] < 0.7 * errors[True]
 
 
 @pytest.mark.parametrize("value", ["yes", None, 1])

@@ -1,6 +1,6 @@
 """Robot dynamics that are learned while the robot moves (thesis, chapter 8)."""
 
-from imparo.dynamics.base_parameters import BaseParameters, base_parameters
+from imparo.dynamics.base import BaseParameters, base_parameters
 from imparo.dynamics.consistency import (
     BodyConsistency,
     Consistency,

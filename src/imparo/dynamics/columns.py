@@ -23,7 +23,12 @@ def check_extras(extras: Any, *, of_torques: bool) -> tuple[str, ...]:
     of_torques : bool
         Whether outputs are torques of joints, and not the wrench at a sensor.
     """
-    names = (extras,) if isinstance(extras, str) else tuple(extras or ())
+    try:
+        names = (extras,) if isinstance(extras, str) else tuple(extras or ())
+    except TypeError:
+        raise ValueError(
+            f"extras={extras!r} must be names: {', '.join(EXTRAS)}; or empty"
+        ) from None
     for name in names:
         if name not in EXTRAS:
             raise ValueError(f"extras={extras!r} may hold {', '.join(EXTRAS)}, not {name!r}")

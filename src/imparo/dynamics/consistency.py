@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from imparo.dynamics.base_parameters import BaseParameters, vector
+from imparo.dynamics.base import BaseParameters, vector
 from imparo.dynamics.consistency_solver import BASIS, completed, followed
 from imparo.dynamics.robot import Robot
 from imparo.engine import Array
@@ -160,7 +160,7 @@ def nearest_consistent(
     Examples
     --------
     >>> from imparo.dynamics import Robot
-    >>> from imparo.dynamics.base_parameters import base_parameters
+    >>> from imparo.dynamics.base import base_parameters
     >>> from imparo.dynamics.consistency import check_consistency, nearest_consistent
     >>> arm = Robot.from_dh([(0, 0, 0, 0), (0.5, 0, 0, 0)], gravity=(0, -9.81, 0))
     >>> base = base_parameters(arm)

@@ -20,7 +20,7 @@ class GearedRobot(Robot):
     accelerations θ, dθ, ddθ, and outputs are the torques τ_θ. Motor k has the name of joint k.
 
     It can stand wherever a :class:`Robot` can: friction and rotors that
-    :class:`ParametricDynamics` adds are then those of the motors. A state costs 10 µs more.
+    :class:`ParametricDynamics` adds are then those of the motors. A state costs 5 µs more.
 
     Parameters
     ----------

@@ -14,6 +14,7 @@ from imparo.lifelong.stream_inputs import StreamInputs
 _BLOCK = 512
 # Squares of velocities, and theirs again, must be numbers.
 _LARGEST = 1e50
+_LEAST = 1e-100
 
 
 def joined(q: Any, dq: Any, ddq: Any) -> Array:
@@ -51,6 +52,11 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
     n_outputs_: int
     n_features_in_: int
     _STATE: tuple[str, ...] = ("_flat",)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     # What each of them has.
 
@@ -131,11 +137,7 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
     def _learn(self, X: Any, y: Any) -> Self:
         fresh = self._is_fresh()
         X = self._checked(X, reset=fresh)
-        if not np.abs(X).max() < _LARGEST:
-            raise ValueError(
-                f"X goes up to {np.abs(X).max():.1e}, which is no motion of a robot; "
-                "positions in radians or metres, velocities and accelerations were expected"
-            )
+        _check_motion(X)
         Y, flat = self._outputs(X, y, fresh)
         if fresh:
             self._start_with(X, Y.shape[1], flat)
@@ -185,6 +187,7 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
             single = np.ndim(X) == 1
             X = joined(X, dq, ddq)
         X = self._checked(X, reset=False)
+        _check_motion(X)
         parts = [
             self._predict_rows(X[start : start + _BLOCK], return_std)
             for start in range(0, len(X), _BLOCK)
@@ -198,6 +201,15 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
         F = parts[0] if len(parts) == 1 else np.concatenate(parts)
         F = F[:, 0] if self._flat else F
         return F[0] if single else F
+
+
+def _check_motion(X: Array) -> None:
+    largest = float(np.abs(X).max())
+    if not largest < _LARGEST:
+        raise ValueError(
+            f"X goes up to {largest:.1e}, which is no motion of a robot; positions in radians "
+            "or metres, velocities and accelerations were expected"
+        )
 
 
 def check_forgetting(forgetting: Any, kind: Any) -> None:
@@ -215,6 +227,13 @@ def check_positive(name: str, value: Any) -> float:
     """Return a number above 0, checked."""
     fits = _is_number(value) and 0 < value < np.inf
     check_type(name, value, "a number above 0 and finite", fits)
+    return float(value)
+
+
+def check_penalty(value: Any) -> float:
+    """Return a penalty whose root, and rows divided by it, are numbers."""
+    fits = _is_number(value) and _LEAST <= value < np.inf
+    check_type("penalty", value, f"a finite number of at least {_LEAST:g}", fits)
     return float(value)
 
 

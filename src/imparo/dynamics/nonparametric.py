@@ -5,7 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from imparo.dynamics.learner import DynamicsLearner, check_forgetting, check_positive
+from imparo.dynamics.learner import (
+    DynamicsLearner,
+    check_forgetting,
+    check_penalty,
+    check_positive,
+)
 from imparo.dynamics.running_scale import RunningScale
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
@@ -29,7 +34,7 @@ class NonparametricDynamics(DynamicsLearner):
     seen, each time followed by learning these anew (256 samples at once is the longest pause),
     and then kept, unless motion becomes ten times larger than that
     (:class:`~imparo.dynamics.running_scale.RunningScale`). The model then begins anew with the
-    last 256 samples.
+    last 256 samples, twice: the second time with motion alone.
 
     Parameters
     ----------
@@ -105,7 +110,7 @@ class NonparametricDynamics(DynamicsLearner):
         whole = isinstance(self.random_state, int | np.integer) and self.random_state >= 0
         check_type("random_state", self.random_state, "a whole number from 0", whole)
         self.sigma_ = self._checked_sigma(X.shape[1])
-        check_positive("penalty", self.penalty)
+        check_penalty(self.penalty)
         rule = RandomFeatures(
             "gaussian", sigma=self.sigma_, n_features=self.n_features, features=self.features,
             random_state=self.random_state,
@@ -139,9 +144,13 @@ class NonparametricDynamics(DynamicsLearner):
     def _learn_rows(self, X: Array, Y: Array) -> None:
         self._learn_judged(X, Y)
 
-    def _learn_judged(self, X: Array, Y: Array) -> list[Judged]:
-        """Learn rows; return those that entered the weights, as predicted before."""
+    def _learn_judged(self, X: Array, Y: Array) -> tuple[list[Judged], bool]:
+        """Learn rows; return those that entered the weights, as predicted before.
+
+        And whether the model has begun anew, with these as the first.
+        """
         judged: list[Judged] = []
+        anew = False
         while len(X):
             n = min(len(X), self.scale_.until_next)
             self._remember(X[:n], Y[:n])
@@ -150,11 +159,11 @@ class NonparametricDynamics(DynamicsLearner):
                     self.rescaled_ = [*self.rescaled_[-999:], self.scale_.n_seen]
                 self._recursion = self._empty()
                 again = self._features_of(self._recent[0])
-                judged = self._recursion.learn(again, self._recent[1])
+                judged, anew = self._recursion.learn(again, self._recent[1]), True
             else:
                 judged += self._recursion.learn(self._features_of(X[:n]), Y[:n])
             X, Y = X[n:], Y[n:]
-        return judged
+        return judged, anew
 
     def _remember(self, X: Array, Y: Array) -> None:
         """Keep the last rows."""

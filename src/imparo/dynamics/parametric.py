@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from imparo.dynamics.base_parameters import BaseParameters, base_parameters
+from imparo.dynamics.base import BaseParameters, base_parameters
 from imparo.dynamics.columns import check_extras, extra_columns, extra_names
-from imparo.dynamics.learner import DynamicsLearner, check_forgetting, check_positive
+from imparo.dynamics.learner import DynamicsLearner, check_forgetting, check_penalty
 from imparo.dynamics.robot import WRENCH, Robot
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
@@ -81,7 +81,10 @@ class ParametricDynamics(DynamicsLearner):
     array([ 0.5, -0.5])
     """
 
-    _STATE = (*DynamicsLearner._STATE, "_recursion", "_scale", "_start", "_left", "_extras")
+    _STATE = (
+        *DynamicsLearner._STATE, "_recursion", "_scale", "_start", "_left", "_settled",
+        "_extras",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -135,11 +138,11 @@ class ParametricDynamics(DynamicsLearner):
         if self.prior == "robot":
             self._start[: len(names)] = start
         self._recursion = Recursion(
-            len(self._start), 1, check_positive("penalty", self.penalty),
+            len(self._start), 1, check_penalty(self.penalty),
             forgetting=float(self.forgetting) ** (1 / n_outputs),
             directional=self.forgetting_kind == "directional",
         )  # fmt: skip
-        self._left = np.zeros(n_outputs)
+        self._left, self._settled = np.zeros(n_outputs), 0
 
     def _regressor(self, X: Array) -> Array:
         """Return all columns, shape (n, T, r + e)."""
@@ -158,13 +161,22 @@ class ParametricDynamics(DynamicsLearner):
         """Learn rows; return what each sample looks like just after it was learned."""
         known = Phi @ self._start
         rows, targets = Phi / self._scale[:, None], (Y - known) / self._scale
-        recursion, fade = self._recursion, float(self.forgetting)
+        recursion = self._recursion
         after = np.empty_like(Y)
         for i in range(len(Y)):
-            recursion.learn(rows[i], targets[i][:, None])
+            for judged in recursion.learn(rows[i], targets[i][:, None]):
+                errors = (judged.targets - judged.predictions)[:, 0]
+                self._left = self._with_errors(errors, judged.shares)
+                self._settled += len(errors)
             after[i] = recursion.predict(rows[i])[:, 0]
-            self._left = fade * self._left + np.square(targets[i] - after[i])
         return after * self._scale + known
+
+    def _with_errors(self, errors: Array, shares: Array) -> Array:
+        """Return what is left in each output with rows that follow those settled."""
+        n, T, fade = len(errors), len(self._left), self._recursion.forgetting
+        kept = fade ** np.arange(n - 1, -1, -1.0) * shares * np.square(errors)
+        outputs = (self._settled + np.arange(n)) % T
+        return fade**n * self._left + np.bincount(outputs, kept, minlength=T)
 
     # Predicting.
 
@@ -203,16 +215,23 @@ class ParametricDynamics(DynamicsLearner):
     def noise_(self) -> Array:
         """Estimated variance of what is left in each output."""
         check_is_fitted(self, "n_seen_")
-        samples = self._recursion.weight / self.n_outputs_
+        recursion = self._recursion
+        waiting = recursion._waiting_errors()[:, 0]
+        left = self._with_errors(waiting, recursion._shares[: len(waiting)])
+        samples = recursion.weight / self.n_outputs_
         # Parameters have taken their share of the errors away.
         taken = min(len(self._start) / self.n_outputs_, 0.9 * samples)
-        return self._left / (samples - taken) * self._scale**2
+        return left / (samples - taken) * self._scale**2
 
 
 def _checked_scale(given: Any, outputs: Sequence[str]) -> Array:
     if given is None:
         return np.array([0.1 if name in WRENCH[3:] else 1.0 for name in outputs])
-    scale, n = np.asarray(given, float), len(outputs)
+    n = len(outputs)
+    try:
+        scale = np.asarray(given, float)
+    except (TypeError, ValueError):
+        scale = np.zeros(0)
     fits = scale.shape == (n,) and bool(((scale > 0) & (scale < np.inf)).all())
     check_type("output_scale", given, f"{n} numbers above 0, one an output", fits)
     return scale

@@ -9,6 +9,8 @@ from imparo.persistence import persistent
 
 # Motion that is so many times larger than the one that a scale was set by needs a new one.
 _JUMP = 10.0
+# How many times the median distance from the median a spike is away, and how many there may be.
+_SPIKE, _SPIKES = 30.0, 0.02
 
 
 @persistent
@@ -18,7 +20,9 @@ class RunningScale:
     They are set when 1, 2, 4, 8, … rows have been seen, up to ``settled``, by all of these;
     from then on they stay, so that features mean the same for ever. Only where the last
     ``settled`` rows have a spread or a mean beyond ten times the scale, as when a robot starts
-    to move that had been idle, the columns concerned are set anew by those rows.
+    to move that had been idle, the columns concerned are set anew by those rows, and once more
+    after as many again, when no idle ones are left among them. Single rows far from all others,
+    up to 2 %, do not count: sensors have spikes.
 
     Parameters
     ----------
@@ -38,6 +42,7 @@ class RunningScale:
         self.settled = settled
         self.n_seen = 0
         self.mean, self.scale = np.zeros(n_columns), np.ones(n_columns)
+        self._again = np.zeros(n_columns, bool)  # columns to be set once more
 
     @property
     def until_next(self) -> int:
@@ -70,9 +75,11 @@ class RunningScale:
         jumped = np.maximum(np.abs(mean - self.mean), scale) > _JUMP * self.scale
         # A constant column has the scale 1 for want of a better one.
         jumped &= recent.std(axis=0) > 0
-        self.mean = np.where(jumped, mean, self.mean)
-        self.scale = np.where(jumped, scale, self.scale)
-        return bool(jumped.any())
+        changed = jumped | self._again
+        self._again = jumped & ~self._again
+        self.mean = np.where(changed, mean, self.mean)
+        self.scale = np.where(changed, scale, self.scale)
+        return bool(changed.any())
 
     def apply(self, rows: Array) -> Array:
         """Return (x − mean)/scale."""
@@ -82,6 +89,13 @@ class RunningScale:
 
 def _moments(rows: Array) -> tuple[Array, Array]:
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    middle = np.median(rows, axis=0)
+    away = np.abs(rows - middle)
+    spikes = away > _SPIKE * np.median(away, axis=0)
+    few = (spikes.mean(axis=0) <= _SPIKES) & spikes.any(axis=0)
+    for j in np.flatnonzero(few):
+        kept = rows[~spikes[:, j], j]
+        mean[j], scale[j] = kept.mean(), kept.std()
     # Rounding gives constant columns a spread, too.
     constant = scale <= 1e-12 * np.abs(mean)
     return mean, np.where(constant, 1.0, scale)

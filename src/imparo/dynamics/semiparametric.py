@@ -114,7 +114,7 @@ class SemiparametricDynamics(DynamicsLearner):
         widened = np.zeros((1, X.shape[1] + n_outputs))
         self.nonparametric_._start_with(widened, entries)
         # Of the errors of y and of the regressor's columns, for the noise with any π̂.
-        size = 1 + self._rigid + len(self.parametric_._extras) if self._revise else 1
+        size = 1 + self._rigid + len(self.parametric_._extras)
         self._moments = np.zeros((n_outputs, size, size))
 
     def revises(self, parametric: ParametricDynamics) -> bool:
@@ -140,8 +140,9 @@ class SemiparametricDynamics(DynamicsLearner):
     def _rows_of(self, entries: Array) -> Array:
         """Return entries as (y_t, its regressor), shape (n, T, 1 + r + e/T)."""
         n, T, r = len(entries), self.n_outputs_, self._rigid
+        kinds = len(self.parametric_._extras)
         Y, rigid = entries[:, :T, None], entries[:, T : T * (1 + r)].reshape(n, T, r)
-        extra = entries[:, T * (1 + r) :].reshape(n, -1, T).transpose(0, 2, 1)
+        extra = entries[:, T * (1 + r) :].reshape(n, kinds, T).transpose(0, 2, 1)
         return np.concatenate([Y, rigid, extra], axis=2)
 
     def _mixing(self) -> Array:
@@ -155,16 +156,21 @@ class SemiparametricDynamics(DynamicsLearner):
         explained = self.parametric_._learn_regressor(Phi, Y)
         inputs = np.concatenate([X, explained], axis=1)
         targets = self._entries(Y, Phi) if self._revise else Y - explained
-        fade = float(self.nonparametric_.forgetting)
-        for judged in self.nonparametric_._learn_judged(inputs, targets):
-            errors = judged.targets - judged.predictions
-            rows = self._rows_of(errors) if self._revise else errors[:, :, None]
-            kept = fade ** np.arange(len(rows) - 1, -1, -1.0) * judged.shares
-            self._moments = fade ** len(rows) * self._moments + np.einsum(
-                "n,nti,ntj->tij", kept, rows, rows
-            )
+        learned, anew = self.nonparametric_._learn_judged(inputs, targets)
+        if self._revise:
+            self._moments = np.zeros_like(self._moments) if anew else self._moments
+            for judged in learned:
+                errors = judged.targets - judged.predictions
+                self._moments = self._with_errors(errors, judged.shares)
         for part in (self.parametric_, self.nonparametric_):
             part.n_seen_ += len(X)
+
+    def _with_errors(self, errors: Array, shares: Array) -> Array:
+        """Return the moments with rows that follow."""
+        fade, rows = float(self.nonparametric_.forgetting), self._rows_of(errors)
+        kept = fade ** np.arange(len(rows) - 1, -1, -1.0) * shares
+        added = np.einsum("n,nti,ntj->tij", kept, rows, rows)
+        return fade ** len(rows) * self._moments + added
 
     def _predict_rows(self, X: Array, deviations: bool) -> tuple[Array, Array | None]:
         parametric, nonparametric = self.parametric_, self.nonparametric_
@@ -184,9 +190,10 @@ class SemiparametricDynamics(DynamicsLearner):
     def noise_(self) -> Array:
         """Estimated variance of what both parts leave in each output."""
         recursion = self.nonparametric_._recursion
-        counted = recursion.weight - recursion._weights[: recursion._n_waiting].sum()
-        if counted <= 0:  # fewer samples than enter the weights at a time
-            return self.parametric_.noise_
-        mixing = self._mixing() if self._revise else np.ones((self.n_outputs_, 1))
-        squares = np.einsum("ti,tij,tj->t", mixing, self._moments, mixing)
-        return np.maximum(squares, 0) / counted
+        if not self._revise:
+            return recursion.noise()
+        waiting = recursion._waiting_errors()
+        moments = self._with_errors(waiting, recursion._shares[: len(waiting)])
+        mixing = self._mixing()
+        squares = np.einsum("ti,tij,tj->t", mixing, moments, mixing)
+        return np.maximum(squares, 0) / recursion.weight

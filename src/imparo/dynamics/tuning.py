@@ -108,11 +108,13 @@ def tune(
             f"X and Y have the shapes {X.shape} and {Y.shape}; two tables with as many rows "
             "were expected"
         )
+    if not (np.isfinite(X).all() and np.isfinite(Y).all()):
+        raise ValueError("X or Y holds NaN or infinity; leave such samples out")
     splits = _splits(validation, len(X))
     alone = isinstance(model, NonparametricDynamics)
     widths, grid = _candidates(sigmas, penalties, X, Y, alone)
     size = Y.std(axis=0)
-    size[size == 0] = 1.0
+    size[size <= 1e-12 * np.abs(Y.mean(axis=0))] = 1.0  # constant, up to rounding
     squares, left = [], []
     with one_thread():  # eigenvalues of a few hundred columns are slower on several
         for held in splits:
@@ -143,12 +145,16 @@ def _candidates(
     sigmas: Any, penalties: Any, X: Array, Y: Array, alone: bool
 ) -> tuple[Array, Array]:
     d = X.shape[1] if alone else X.shape[1] + Y.shape[1]
-    widths = np.sqrt(2 * d) * np.array(_WIDTHS) if sigmas is None else np.array(sigmas, float)
-    grid = np.array(_PENALTIES if penalties is None else penalties, float)
-    for name, values in (("sigmas", widths), ("penalties", grid)):
-        if values.ndim != 1 or not len(values) or not ((values > 0) & (values < np.inf)).all():
-            raise ValueError(f"{name} must be numbers above 0, not {values.tolist()}")
-    return widths, grid
+    usual = np.sqrt(2 * d) * np.array(_WIDTHS)
+    return _numbers("sigmas", sigmas, usual), _numbers("penalties", penalties, _PENALTIES)
+
+
+def _numbers(name: str, given: Any, usual: Any) -> Array:
+    values = np.asarray(usual if given is None else given)
+    numeric = values.ndim == 1 and len(values) > 0 and values.dtype.kind in "fiu"
+    if not (numeric and ((values > 0) & (values < np.inf)).all()):
+        raise ValueError(f"{name} must be numbers above 0, not {given!r:.60}")
+    return values.astype(float)
 
 
 def _cautious(losses: Array, oddness: Array) -> tuple[int, int]:
@@ -175,14 +181,14 @@ def _cautious(losses: Array, oddness: Array) -> tuple[int, int]:
 
 def _splits(validation: Any, n: int) -> list[Array]:
     """Return which samples are held out, once or several times."""
-    if np.ndim(validation) == 1:
-        splits = [np.asarray(validation, bool)]
+    mask = np.asarray(validation)
+    if mask.ndim:
+        splits = [mask if mask.dtype == bool and mask.ndim == 1 else np.zeros(0, bool)]
     elif isinstance(validation, int | np.integer) and 2 <= validation <= n:
         block = np.arange(n) * validation // n
         splits = [block == k for k in range(validation)]
     else:
-        whole = isinstance(validation, int | np.integer | bool)
-        share = 0.0 if whole else float(validation)
+        share = float(validation) if isinstance(validation, float | np.floating) else 0.0
         splits = [np.arange(n) >= n - (round(share * n) if 0 < share < 1 else 0)]
     if not all(len(held) == n and held.any() and not held.all() for held in splits):
         raise ValueError(

@@ -161,7 +161,7 @@ def base_parameters(
     Two links of a planar arm, 0.5 m apart: the mass of the second is felt as part of the first.
 
     >>> from imparo.dynamics import Robot
-    >>> from imparo.dynamics.base_parameters import base_parameters
+    >>> from imparo.dynamics.base import base_parameters
     >>> arm = Robot.from_dh([(0, 0, 0, 0), (0.5, 0, 0, 0)], gravity=(0, -9.81, 0))
     >>> base = base_parameters(arm)
     >>> for name in base.names:
