@@ -188,6 +188,21 @@ def test_a_robot_that_starts_to_move_after_a_rest_is_learned_as_if_it_had_not_re
     assert errors[0] < 1.5 * errors[1] + 0.01
 
 
+@pytest.mark.parametrize("kind", list(IDLE))
+def test_a_robot_that_moves_a_little_between_two_rests_does_not_forget_it(kind):
+    rng = np.random.default_rng(0)
+    X = 30 * rng.uniform(-1, 1, size=(1500, 3))
+    still = np.r_[:600, 720:1300]
+    X[still] = 0.3 + IDLE[kind] * rng.normal(size=(len(still), 3))
+    Y = np.sin(X / 10)
+    model = NonparametricDynamics(n_features=150).fit(X[:768], Y[:768])
+    assert model.rescaled_ == [768]
+    scale, before = model.scale_.scale, np.abs(model.predict(X[1300:]) - Y[1300:]).mean()
+    model.partial_fit(X[768:1300], Y[768:1300])
+    assert_array_equal(model.scale_.scale, scale)
+    assert np.abs(model.predict(X[1300:]) - Y[1300:]).mean() < 1.2 * before
+
+
 @pytest.mark.parametrize("spike", [10, 100, 300, 1000])
 def test_a_spike_of_a_sensor_does_not_hide_the_motion(spike):
     rng = np.random.default_rng(0)

@@ -59,7 +59,7 @@ def identify(
 ) -> Identification:
     """Identify the base parameters of a robot (thesis, section 8.2.1).
 
-    Two fits: the first tells how large the errors of the outputs are, the second weights the
+    Three fits: each tells how large the errors of the outputs are, and the next weights the
     outputs by them. Errors of a rigid model last for a while, and so do not cancel as
     independent ones would: their sums over 50 stretches of time give the covariance
     A⁻¹(Σ_b s_b s_bᵀ)A⁻¹ with s_b = Σ_{i∈b} Φ_iᵀ r_i.
@@ -98,11 +98,12 @@ def identify(
         "extras": extras, "penalty": penalty,
         "prior": "robot" if np.any(robot.parameters) else "zero",
     }  # fmt: skip
-    first = ParametricDynamics(robot, **keywords).fit(X, Y)
+    model = ParametricDynamics(robot, **keywords).fit(X, Y)
     # Outputs without noise would get all the weight.
     least = 1e-6 * np.sqrt(np.mean(np.square(Y), axis=0)) + np.finfo(float).tiny ** 0.25
-    scale = np.maximum(np.sqrt(first.noise_), least)
-    model = ParametricDynamics(robot, output_scale=scale, **keywords).fit(X, Y)
+    for _ in range(2):
+        scale = np.maximum(np.sqrt(model.noise_), least)
+        model = ParametricDynamics(robot, output_scale=scale, **keywords).fit(X, Y)
     residuals = Y - model.predict(X)
     covariance = _covariance(model, X, residuals / scale)
     base = model.base_

@@ -74,8 +74,10 @@ class RunningScale:
             return True
         jumped = np.maximum(np.abs(mean - self.mean), scale) > _JUMP * self.scale
         # A constant column has the scale 1 for want of a better one.
-        jumped &= recent.std(axis=0) > 0
-        changed = jumped | self._again
+        moving = recent.std(axis=0) > 0
+        jumped &= moving
+        # Where motion has ended again, its scale is the best there is.
+        changed = jumped | (self._again & moving & (_JUMP * scale > self.scale))
         self._again = jumped & ~self._again
         self.mean = np.where(changed, mean, self.mean)
         self.scale = np.where(changed, scale, self.scale)

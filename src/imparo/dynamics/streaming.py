@@ -32,12 +32,11 @@ def prequential(
     Examples
     --------
     >>> import numpy as np
-    from numpy.lib.stride_tricks import sliding_window_view
     >>> from imparo.dynamics import NonparametricDynamics, prequential
     >>> X = np.random.default_rng(0).uniform(-1, 1, size=(200, 1))
     >>> Y = np.sin(3 * X)
     >>> P = prequential(NonparametricDynamics(n_features=50), X, Y)
-    >>> bool(np.abs(P - Y)[150:].mean() < 0.1)
+    >>> bool(np.abs(P - Y)[150:].mean() < 0.2 * np.abs(Y).mean())
     True
     """
     X, Y = np.ascontiguousarray(X, float), np.ascontiguousarray(Y, float)
