@@ -494,7 +494,7 @@ def test_a_kept_learner_is_let_go_of_when_the_stream_fails(here, tmp_path):
     replace(log, q=1e60 * log.q).save(tmp_path / "wild.npz")
     command = with_robot("stream", tmp_path / "wild.npz", *GIVEN, "--keep", folder)
     assert "no motion of a robot" in refused(*command)
-    refused(*with_robot("stream", "more.csv", "--features", 31, "--keep", folder))
+    refused(*with_robot("stream", "more.csv", "--features", 32, "--keep", folder))
     with lifelong.open(folder) as kept:  # it can be written
         assert kept.n_seen_ == 200
 

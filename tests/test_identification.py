@@ -1,167 +1,500 @@
-"""Identified parameters against the truth, with deviations that hold, and their bodies."""
+"""Parameters with honest deviations; learners side by side on a stream, and their picture."""
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.signal import lfilter
+from scipy.stats import norm
 
-from dynamics_tools import arm, sensed
+import imparo
+from dynamics_tools import URDF, Folded, arm, rows_and_outputs, sensed
 from imparo.dynamics import (
+    FormulaPlant,
     NonparametricDynamics,
+    ParametricDynamics,
+    Robot,
+    base_parameters,
     check_consistency,
     identify,
+    multisine,
     output_groups,
     plot_stream,
-    prequential,
     streamed,
-    windowed_rmse,
 )
 
-
-def truth(robot, n=400, seed=0):
-    """States, outputs without noise, and the parameters that made them: of a robot that is
-    heavier than its description, but as it in shape."""
-    rng = np.random.default_rng(seed)
-    X = rng.uniform(-2, 2, size=(n, robot.n_inputs))
-    parameters = 1.2 * robot.parameters
-    return X, robot.regressor_of(X) @ parameters, parameters
+pytest.importorskip("pinocchio")
 
 
-def lasting(shape, rng, keep=0.97):
-    """Errors of deviation 1 that last for some 1/(1 − keep) samples."""
-    noise = np.sqrt(1 - keep**2) * rng.normal(size=shape)
-    for i in range(1, len(noise)):
-        noise[i] += keep * noise[i - 1]
-    return noise
+def motion(robot, n, seed=0):
+    path = multisine(robot, duration=n / 50, rate=50, seed=seed)
+    return np.hstack([path.q, path.dq, path.ddq])
 
 
-@pytest.mark.parametrize("robot", [arm, sensed], ids=["torques", "wrench"])
-def test_without_noise_the_parameters_are_found_and_possible(robot):
-    X, Y, parameters = truth(robot())
-    found = identify(robot(), X, Y)
-    base = found.model.base_
-    assert_allclose(found.values[: base.rank], base.of(parameters), atol=1e-5)
-    assert_allclose(found.values[base.rank :], 0, atol=1e-5)
-    assert_allclose(found.description[: base.rank], base.of(robot().parameters))
-    assert np.isnan(found.description[base.rank :]).all()
-    assert found.consistency.ok
-    assert check_consistency(robot(), found.parameters).ok
-    assert (found.rmse < 1e-5).all()
+def errors_of(rng, n, T, memory=0.0):
+    """Normal numbers of variance 1 of which each is ``memory`` times the last one, and news."""
+    news = np.sqrt(1 - memory**2) * rng.normal(size=(n + 200, T))
+    return lfilter([1.0], [1.0, -memory], news, axis=0)[200:]
 
 
-@pytest.mark.parametrize("kind", ["white", "lasting"])
-def test_deviations_hold_for_errors_that_last_too(kind):
-    robot, scores, naive = arm(), [], []
-    for seed in range(30):
-        rng = np.random.default_rng(seed)
-        t = np.arange(600) / 50
-        speeds = rng.uniform(0.5, 3, size=(1, 6))
-        X = np.sin(t[:, None] * speeds + rng.uniform(0, 6, size=6)) * 2
-        parameters = robot.parameters
-        Y = robot.regressor_of(X) @ parameters
-        noise = lasting(Y.shape, rng) if kind == "lasting" else rng.normal(size=Y.shape)
-        found = identify(robot, X, Y + 0.2 * noise, extras=())
-        errors = found.values - found.model.base_.of(parameters)
-        scores.append(errors / found.std)
-        naive.append(errors / found.model.parameter_std_)
-    # 30 streams of several parameters: of deviation 1, of which these are rough estimates.
-    assert 0.7 < np.sqrt(np.mean(np.square(scores))) < 1.8
-    if kind == "lasting":
-        assert np.sqrt(np.mean(np.square(naive))) > 1.5 * np.sqrt(np.mean(np.square(scores)))
+def recording(robot, n, seed=0, memory=0.0, noise=(0.2, 0.05)):
+    """X and Y of a robot that differs from its description, and its parameters."""
+    X = motion(robot, n, seed)
+    truth = FormulaPlant(robot, perturbation=0.3, seed=seed).parameters
+    left = errors_of(np.random.default_rng(seed), n, robot.n_outputs, memory)
+    offset = np.linspace(-0.5, 0.5, robot.n_outputs)
+    return X, robot.regressor_of(X) @ truth + offset + left * noise, truth
 
 
-def test_outputs_are_weighted_by_their_noise():
-    robot = sensed()
-    X, Y, parameters = truth(robot, 800)
+def true_values(robot, truth):
+    offset = np.linspace(-0.5, 0.5, robot.n_outputs)
+    return np.concatenate([base_parameters(robot).of(truth), offset])
+
+
+# What is found, and how well it is known.
+
+
+@pytest.mark.parametrize(
+    ("robot", "noise"),
+    [(arm, [0.2, 0.05]), (sensed, [0.3] * 3 + [0.01] * 3)],
+    ids=["torques", "wrench"],
+)
+@pytest.mark.parametrize("memory", [0.0, 0.8])
+def test_true_parameters_are_found_within_three_deviations(robot, noise, memory):
+    robot = robot()
+    X, Y, truth = recording(robot, 1000, seed=3, memory=memory, noise=noise)
+    found = identify(robot, X, Y)
+    known = true_values(robot, truth)
+    assert (np.abs(found.values - known) < 3 * found.std).all()
+    # That says something: they explain another motion far better than the description.
+    r = found.model.base_.rank
+    Phi = robot.regressor_of(motion(robot, 300, seed=9))[..., found.model.base_.columns]
+    off, described = (
+        np.sqrt(np.mean((Phi @ (values[:r] - known[:r])) ** 2, axis=0))
+        for values in (found.values, found.description)
+    )
+    assert (off < 0.1 * described).all()
+    assert_allclose(found.rmse, noise, rtol=0.15)
+    assert_array_equal(found.std, np.sqrt(np.diagonal(found.covariance)))
+
+
+def shares_within_two(robot, n, memory, count=30):
+    """Share of parameters within 2 deviations, for each seed: ours, and the usual s²A⁻¹."""
+    ours, usual = [], []
+    for seed in range(count):
+        X, Y, truth = recording(robot, n, seed, memory)
+        found = identify(robot, X, Y)
+        off = np.abs(found.values - true_values(robot, truth))
+        ours.append(np.mean(off < 2 * found.std))
+        usual.append(np.mean(off < 2 * found.model.parameter_std_))
+    return np.array(ours), np.array(usual)
+
+
+def test_deviations_are_right_for_independent_errors():
+    shares, _ = shares_within_two(arm(), 500, 0.0)
+    doubt = (
+        3 * shares.std() / np.sqrt(len(shares))
+    )  # parameters of one seed are not independent
+    assert abs(shares.mean() - 0.9545) < doubt
+
+
+def test_deviations_are_right_for_errors_that_last_where_the_usual_ones_are_far_too_small():
+    memory, n = 0.8, 1000
+    shares, usual = shares_within_two(arm(), n, memory)
+    # Sums over stretches of L samples hold this much of the variance that slow errors cause.
+    L = n / 50
+    held = 1 - 2 * memory * (1 - memory**L) / (L * (1 - memory**2))
+    least = 2 * norm.cdf(2 * np.sqrt(held)) - 1
+    doubt = 3 * shares.std() / np.sqrt(len(shares))
+    assert least - doubt < shares.mean() < 0.9545 + doubt
+    # The variance is (1 + ρ)/(1 − ρ) = 9 times what independent errors of this size cause.
+    usual_share = 2 * norm.cdf(2 / 3) - 1
+    assert usual.mean() < usual_share + 0.15 < least
+
+
+def test_the_order_of_time_tells_which_errors_last():
+    X, Y, _ = recording(arm(), 1000, memory=0.9)
+    mixed = np.random.default_rng(0).permutation(len(X))
+    in_order, shuffled = identify(arm(), X, Y), identify(arm(), X[mixed], Y[mixed])
+    assert_allclose(in_order.values, shuffled.values, rtol=1e-4, atol=1e-6)
+    assert np.median(in_order.std / shuffled.std) > 2
+
+
+def test_values_and_covariance_are_those_of_fits_without_a_stretch_of_time():
+    robot = arm()
+    X, Y, _ = recording(robot, 330, memory=0.7)
+    penalty = 0.01
+    found = identify(robot, X, Y, penalty=penalty)
+    scale = np.asarray(found.model.output_scale)
+    Phi = robot.regressor_of(X)[..., found.model.base_.columns]
+    Phi = np.concatenate([Phi, np.broadcast_to(np.eye(2), (len(X), 2, 2))], axis=2)
+    start = np.append(base_parameters(robot).of(robot.parameters), [0.0, 0.0])
+
+    def ridge(rows):
+        A = (Phi[rows] / scale[:, None]).reshape(-1, len(start))
+        b = ((Y[rows] - Phi[rows] @ start) / scale).ravel()
+        return start + np.linalg.solve(A.T @ A + penalty * np.eye(len(start)), A.T @ b)
+
+    every = np.arange(len(X))
+    assert_allclose(found.values, ridge(every), rtol=1e-8)
+    moves = [
+        ridge(np.setdiff1d(every, part)) - found.values for part in np.array_split(every, 50)
+    ]
+    A = (Phi / scale[:, None]).reshape(-1, len(start))
+    inverse = np.linalg.inv(A.T @ A + penalty * np.eye(len(start)))
+    known = 49 / 50 * np.transpose(moves) @ moves + penalty * inverse @ inverse
+    assert_allclose(found.covariance, known, rtol=1e-5, atol=1e-12)
+    assert_allclose(found.rmse, np.sqrt(np.mean((Y - Phi @ found.values) ** 2, axis=0)))
+
+
+def test_outputs_count_by_their_noise():
+    robot, noise = arm(), np.array([3.0, 0.01])
+    better = []
+    for seed in range(8):
+        X, Y, truth = recording(robot, 300, seed, noise=noise)
+        known = true_values(robot, truth)
+        found = identify(robot, X, Y)
+        assert_allclose(found.model.output_scale, noise, rtol=0.2)
+        alike = ParametricDynamics(robot, prior="robot").fit(X, Y)
+        better.append([np.abs(found.values - known), np.abs(alike.parameters_ - known)])
+    ours, theirs = np.mean(better, axis=0)
+    # What the elbow alone can tell of the lower link is not spoilt by the shoulder's noise.
+    lower = [
+        i for i, name in enumerate(found.names) if name.startswith(("mcy of l", "mcz of l"))
+    ]
+    assert len(lower) == 2
+    assert (ours[lower] < 0.2 * theirs[lower]).all()
+
+
+def test_perfect_data_give_the_parameters_to_many_digits():
+    robot = arm()
+    X = motion(robot, 400)
+    truth = FormulaPlant(robot, perturbation=0.3).parameters
+    found = identify(robot, X, robot.regressor_of(X) @ truth, extras=())
+    assert_allclose(found.values, base_parameters(robot).of(truth), rtol=1e-6)
+    assert np.isfinite(found.std).all()
+
+
+# Columns beside the bodies, and the description.
+
+
+def test_offset_friction_and_rotors_are_found():
+    robot, n = arm(), 800
     rng = np.random.default_rng(1)
-    sizes = np.array([5.0, 5.0, 5.0, 0.01, 0.01, 0.01])
-    noisy = Y + sizes * rng.normal(size=Y.shape)
-    found = identify(robot, X, noisy)
-    assert_allclose(found.rmse, sizes, rtol=0.15)
-    assert_allclose(found.model._scale, sizes, rtol=0.15)
-    base = found.model.base_
-    errors = (found.values[: base.rank] - base.of(parameters)) / found.std[: base.rank]
-    assert np.abs(errors).max() < 6
+    X = rng.uniform(-2, 2, size=(n, 6))
+    dq, ddq = X[:, 2:4], X[:, 4:]
+    known = {"offset": [0.5, -0.2], "viscous": [0.3, 0.1], "coulomb": [0.4, 0.2]}
+    Y = robot.regressor_of(X) @ robot.parameters + known["offset"]
+    Y += known["viscous"] * dq + known["coulomb"] * np.tanh(dq / 0.02)
+    Y += 0.02 * rng.normal(size=Y.shape)
+    found = identify(robot, X, Y, extras=tuple(known))
+    r = found.model.base_.rank
+    assert found.names[r:] == tuple(f"{key} of {j}" for key in known for j in robot.joints)
+    assert (
+        np.abs(found.values[r:] - np.concatenate([*known.values()])) < 3 * found.std[r:]
+    ).all()
+    assert (found.std[r:] < 0.01).all()
+    # The first joint's rotor turns with the link it carries: only their sum can be known.
+    more = identify(robot, X, Y + ddq * [0.2, 0.1], extras=(*known, "rotor"))
+    rotor = dict(zip(more.names, more.std, strict=True))
+    assert rotor["rotor of shoulder"] > 100
+    first = next(name for name in more.names if name.startswith("Iyy of upper"))
+    both = [more.names.index(first), more.names.index("rotor of shoulder")]
+    total = base_parameters(robot).of(robot.parameters)[both[0]] + 0.2
+    assert_allclose(more.values[both].sum(), total, atol=0.02)
+    assert more.covariance[np.ix_(both, both)].sum() < 0.02**2
 
 
-def test_offsets_and_friction_are_told_apart_from_bodies():
+def test_the_description_stands_beside_what_was_found():
+    robot = sensed()
+    X, Y, _ = recording(robot, 300, noise=[0.1] * 6)
+    found = identify(robot, X, Y)
+    r = found.model.base_.rank
+    assert_array_equal(found.description[:r], base_parameters(robot).of(robot.parameters))
+    assert np.isnan(found.description[r:]).all()
+    assert found.names == found.model.parameter_names_
+
+
+def test_a_geometry_alone_describes_no_parameters():
+    robot = Robot.from_dh([(0, 0, 0, 0), (1.0, 0, 0, 0)], gravity=(0, -9.81, 0))
+    X = np.random.default_rng(0).uniform(-2, 2, size=(200, 6))
+    truth = np.tile([2, 0.3, 0, 0, 0.1, 0, 0.1, 0, 0, 0.15], 2)
+    noise = 0.01 * np.random.default_rng(1).normal(size=(200, 2))
+    found = identify(robot, X, robot.regressor_of(X) @ truth + noise)
+    assert np.isnan(found.description).all()
+    r = found.model.base_.rank
+    assert (np.abs(found.values[:r] - found.model.base_.of(truth)) < 3.5 * found.std[:r]).all()
+
+
+# Motion that says little.
+
+
+def one_joint(robot, n):
+    """The shoulder swings, the elbow stays at 0."""
+    t, X = np.arange(n) / 50, np.zeros((n, 6))
+    X[:, 0] = np.sin(2 * t) + 0.3 * np.sin(5 * t)
+    X[:, 2] = 2 * np.cos(2 * t) + 1.5 * np.cos(5 * t)
+    X[:, 4] = -4 * np.sin(2 * t) - 7.5 * np.sin(5 * t)
+    return X
+
+
+def test_what_the_motion_does_not_show_stays_as_described_and_is_not_claimed_to_be_known():
     robot = arm()
-    X, Y, _ = truth(robot, 800)
-    friction = 0.7 * X[:, 2:4] + 0.4 * np.tanh(X[:, 2:4] / 0.02)
-    Y = Y + friction + [3.0, -2.0]
-    found = identify(robot, X, Y, extras=("offset", "viscous", "coulomb"))
-    values = dict(zip(found.names, found.values, strict=True))
-    assert values["offset of shoulder"] == pytest.approx(3, abs=1e-3)
-    assert values["viscous of elbow"] == pytest.approx(0.7, abs=1e-3)
-    assert values["coulomb of shoulder"] == pytest.approx(0.4, abs=1e-3)
-
-
-def test_what_motion_does_not_show_stays_as_described():
-    robot = arm()
-    X, _, parameters = truth(robot, 300)
-    X[:, [1, 3, 5]] = 0  # the elbow rests
-    Y = robot.regressor_of(X) @ parameters
-    found = identify(robot, X, Y, extras=())
-    assert (found.rmse < 1e-4).all()
-    # Of all parameters that explain the outputs those nearest to the description, up to λ.
-    base = found.model.base_
-    said, true = base.of(robot.parameters), base.of(parameters)
-    assert np.linalg.norm(found.values - said) < np.linalg.norm(true - said) + 1e-3
-
-
-def test_bodies_that_cannot_exist_are_noticed():
-    robot = arm()
-    X, _, _ = truth(robot, 400)
-    parameters = robot.parameters.copy()
-    parameters[14:20] *= -3  # inertia of the lower arm below 0
-    Y = robot.regressor_of(X) @ parameters
-    noise = 0.01 * np.random.default_rng(0).normal(size=Y.shape)
-    found = identify(robot, X, Y + noise)
-    assert found.distance > 3
-    assert found.consistency.ok  # of the nearest that can
-
-
-def test_bad_input_is_refused():
-    X, Y, _ = truth(arm(), 20)
-    with pytest.raises(ValueError, match="rows"):
-        identify(arm(), X, Y[:10])
-    with pytest.raises(ValueError, match="columns"):
-        identify(arm(), X[:, :5], Y)
-    with pytest.raises(ValueError, match="NaN"):
-        identify(arm(), X, np.full_like(Y, np.nan))
-
-
-# Streams side by side.
-
-
-def test_pieces_begin_alike_and_one_piece_is_learned_by_the_model_itself():
+    X = one_joint(robot, 500)
+    truth = FormulaPlant(robot, perturbation=0.3, seed=3).parameters
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(90, 3))
-    Y = np.sin(X[:, :2])
-    before = NonparametricDynamics(n_features=16).fit(X[:30], Y[:30])
-    errors = streamed({"NP": before}, X[30:], Y[30:], pieces=3, window=5)["NP"]
-    assert errors.shape == (3, 20, 2)
-    assert before.n_seen_ == 30
-    for k in range(3):
-        twin = NonparametricDynamics(n_features=16).fit(X[:30], Y[:30])
-        part = slice(30 + 20 * k, 50 + 20 * k)
-        expected = windowed_rmse(prequential(twin, X[part], Y[part]) - Y[part], 5)
-        assert_allclose(errors[k], expected, rtol=1e-10)
-    streamed({"NP": before}, X[30:], Y[30:])
-    assert before.n_seen_ == 90
-    with pytest.raises(ValueError, match="cannot be cut"):
-        streamed({"NP": before}, X[:2], Y[:2], pieces=3)
+    Y = robot.regressor_of(X) @ truth + 0.05 * rng.normal(size=(500, 2))
+    found = identify(robot, X, Y, extras=())
+    base = found.model.base_
+    known = base.of(truth)
+    assert (np.abs(found.values - known) < 3 * found.std).all()
+    rows = robot.regressor_of(X)[..., base.columns].reshape(-1, base.rank)
+    _, sizes, axes = np.linalg.svd(rows)
+    shown, hidden = axes[sizes > 1e-6 * sizes[0]], axes[sizes <= 1e-6 * sizes[0]]
+    assert len(hidden) >= 2
+    assert_allclose(hidden @ found.values, hidden @ found.description, atol=1e-5)
+    deviations = [np.sqrt(np.diagonal(a @ found.covariance @ a.T)) for a in (shown, hidden)]
+    assert deviations[0].max() < 0.1
+    assert deviations[1].min() > 1
+    assert_allclose(deviations[1], 1e-6**-0.5, rtol=1e-2)  # 1/√λ
 
 
-def test_the_picture_has_a_panel_for_each_unit_and_a_line_for_each_learner():
+def test_no_motion_at_all_tells_no_parameter():
+    robot, rng = arm(), np.random.default_rng(0)
+    X = np.zeros((100, 6))
+    Y = robot.regressor_of(X) @ robot.parameters + 0.1 * rng.normal(size=(100, 2))
+    found = identify(robot, X, Y)
+    assert np.isfinite(found.std).all()
+    assert (found.std[: found.model.base_.rank] > 1).all()
+    assert np.isfinite(found.parameters).all()
+
+
+def test_a_large_penalty_leaves_the_description():
+    X, Y, _ = recording(arm(), 200)
+    found = identify(arm(), X, Y, penalty=1e9)
+    r = found.model.base_.rank
+    assert_allclose(found.values[:r], found.description[:r], atol=1e-3)
+
+
+# Bodies that can exist.
+
+
+def test_possible_parameters_come_with_bodies_that_have_them():
+    robot = Robot(URDF.replace('ixx="0.03"', 'ixx="0.02"'))  # arm()'s cannot exist
+    truth = FormulaPlant(robot, perturbation=0.3).parameters
+    X = motion(robot, 500)
+    rng = np.random.default_rng(0)
+    Y = robot.regressor_of(X) @ truth + 1e-4 * rng.normal(size=(500, 2))
+    assert check_consistency(robot, truth).ok
+    found = identify(robot, X, Y)
+    assert found.distance == 0
+    assert found.consistency.ok
+    r = found.model.base_.rank
+    assert_allclose(found.model.base_.of(found.parameters), found.values[:r], atol=1e-6)
+
+
+def test_parameters_that_no_bodies_have_are_at_a_distance_in_deviations():
+    robot = arm()
+    impossible = robot.parameters.copy()
+    impossible[[14, 16, 19]] = -0.1, 0.2, 0.05  # moments of the lower link
+    X = motion(robot, 500)
+    rng = np.random.default_rng(0)
+    Y = robot.regressor_of(X) @ impossible + 0.01 * rng.normal(size=(500, 2))
+    found = identify(robot, X, Y)
+    assert found.consistency.ok
+    assert check_consistency(robot, found.parameters).ok
+    r = found.model.base_.rank
+    off = found.model.base_.of(found.parameters) - found.values[:r]
+    known = np.sqrt(off @ np.linalg.solve(found.covariance[:r, :r], off))
+    assert found.distance > 3
+    assert_allclose(found.distance, known, rtol=1e-3)
+
+
+def test_what_was_found_can_be_saved(tmp_path):
+    X, Y, _ = recording(arm(), 200)
+    found = identify(arm(), X, Y)
+    imparo.save(found, tmp_path / "found.imparo")
+    again = imparo.load(tmp_path / "found.imparo")
+    assert_array_equal(again.covariance, found.covariance)
+    assert again.names == found.names
+    assert str(again.consistency) == str(found.consistency)
+    assert_array_equal(again.model.predict(X), found.model.predict(X))
+
+
+# Bad input.
+
+
+def _bad(name):
+    X, Y = rows_and_outputs(arm(), 60)
+    hole = X.copy()
+    hole[3, 2] = np.nan
+    return {
+        "NaN in X": (arm(), hole, Y),
+        "infinity in Y": (arm(), X, Y / 0),
+        "fewer X": (arm(), X[:50], Y),
+        "columns missing": (arm(), X[:, :4], Y),
+        "outputs missing": (arm(), X, Y[:, :1]),
+        "no samples": (arm(), X[:0], Y[:0]),
+        "one sample": (arm(), X[:1], Y[:1]),
+        "as many numbers as parameters": (arm(), X[:6], Y[:6]),
+    }[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("NaN in X", "NaN"),
+        ("infinity in Y", "infinity"),
+        ("fewer X", "50 rows"),
+        ("columns missing", "6 were expected"),
+        ("outputs missing", "1 outputs"),
+        ("no samples", "0 sample"),
+        ("one sample", "too few"),
+        ("as many numbers as parameters", "6 samples .* too few for 12 parameters"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_bad_recordings_are_refused(name, words):
+    with pytest.raises(ValueError, match=words):
+        identify(*_bad(name))
+
+
+@pytest.mark.parametrize(
+    "robot", ["arm.urdf", None, Folded(2, 5)], ids=["text", "none", "other"]
+)
+def test_only_robots_are_identified(robot):
+    X, Y = rows_and_outputs(arm(), 60)
+    with pytest.raises(TypeError, match="must be a Robot"):
+        identify(robot, X, Y)
+
+
+@pytest.mark.parametrize("options", [{"penalty": -1}, {"penalty": 0}, {"extras": ("nose",)}])
+def test_bad_options_are_refused(options):
+    X, Y = rows_and_outputs(arm(), 60)
+    with pytest.raises(ValueError):
+        identify(arm(), X, Y, **options)
+
+
+# Learners side by side.
+
+
+def pair():
+    return {
+        "P": ParametricDynamics(Folded(2, 5)),
+        "NP": NonparametricDynamics(n_features=16, sigma=3.0),
+    }
+
+
+def by_hand(model, X, Y, window):
+    left = []
+    for i in range(len(X)):
+        first = not hasattr(model, "n_seen_")
+        left.append(Y[i] - (0 if first else model.predict(X[i : i + 1])[0]))
+        model.partial_fit(X[i : i + 1], Y[i : i + 1])
+    squares = np.square(left)
+    return np.sqrt(
+        [squares[max(0, i + 1 - window) : i + 1].mean(axis=0) for i in range(len(X))]
+    )
+
+
+@pytest.mark.parametrize("pieces", [1, 3])
+@pytest.mark.parametrize("window", [1, 30, 500])
+def test_every_piece_begins_with_what_the_learners_know(pieces, window):
+    X, Y = rows_and_outputs(Folded(2, 5), 181, bent=1.0)
+    models = {name: model.fit(X[:60], Y[:60]) for name, model in pair().items()}
+    before = {name: model.predict(X) for name, model in models.items()}
+    calls = []
+    errors = streamed(
+        models, X[60:], Y[60:], pieces=pieces, window=window, progress=lambda: calls.append(1)
+    )
+    length = 121 // pieces
+    assert len(calls) == 2 * pieces * length
+    for name, found in errors.items():
+        assert found.shape == (pieces, length, 2)
+        for k in range(pieces):
+            part = slice(60 + k * length, 60 + (k + 1) * length)
+            model = pair()[name].fit(X[:60], Y[:60])
+            assert_allclose(found[k], by_hand(model, X[part], Y[part], window), rtol=1e-9)
+        if pieces == 1:  # they have learned themselves
+            assert models[name].n_seen_ == 181
+            assert_array_equal(models[name].predict(X), model.predict(X))
+        else:
+            assert_array_equal(models[name].predict(X), before[name])
+
+
+def test_learners_that_know_nothing_begin_with_zero():
+    X, Y = rows_and_outputs(Folded(2, 5), 20)
+    errors = streamed(pair(), X, Y)
+    for found in errors.values():
+        assert_allclose(found[0, 0], np.abs(Y[0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "rows"),
+    [
+        ({"pieces": 0}, 20), ({"pieces": -1}, 20), ({"pieces": 21}, 20), ({"window": 0}, 20),
+        ({}, 0), ({}, 19),
+    ],
+)  # fmt: skip
+def test_streams_that_cannot_be_are_refused(options, rows):
+    X, Y = rows_and_outputs(Folded(2, 5), 20)
+    with pytest.raises(ValueError):
+        streamed(pair(), X[:rows], Y if rows else Y[:0], **options)
+
+
+# Their picture.
+
+GROUPS = {"force (N)": [0, 1, 2], "torque (Nm)": [3, 4, 5]}
+
+
+def test_wrenches_and_torques_are_grouped_by_their_units():
+    wrench = ("Fx", "Fy", "Fz", "Tx", "Ty", "Tz")
+    assert dict(output_groups(wrench)) == GROUPS
+    # In another order, and for six joints, they are not a wrench.
+    assert dict(output_groups(wrench[::-1])) == {"torque (Nm)": [0, 1, 2, 3, 4, 5]}
+    assert dict(output_groups(["elbow"])) == {"torque (Nm)": [0]}
+
+
+@pytest.mark.parametrize("pieces", [1, 4])
+def test_errors_are_drawn_with_deviations_over_the_pieces(pieces):
     plt = pytest.importorskip("matplotlib.pyplot")
-    errors = {name: np.random.default_rng(0).random((3, 40, 6)) for name in ("P", "NP", "SP")}
-    groups = output_groups(("Fx", "Fy", "Fz", "Tx", "Ty", "Tz"))
-    figure = plot_stream(errors, groups, 0.1, floor={"force (N)": 0.5}, title="one")
-    assert [ax.get_ylabel() for ax in figure.axes] == [
-        "RMSE of force (N)", "RMSE of torque (Nm)",
-    ]  # fmt: skip
-    assert [len(ax.lines) for ax in figure.axes] == [4, 3]
-    line = figure.axes[0].lines[0]
-    assert_allclose(line.get_xdata()[[0, -1]], [0.1, 4.0])
-    assert_allclose(line.get_ydata(), errors["P"][:, :, :3].mean(axis=(0, 2)))
-    plt.close(figure)
+    rng = np.random.default_rng(0)
+    errors = {name: rng.uniform(1, 2, size=(pieces, 50, 6)) for name in ("P", "NP", "SP")}
+    errors["SP"][0, 10] = 20.0  # a deviation larger than the mean is cut at 0
+    figure = plot_stream(errors, GROUPS, 0.1, title="Two circles", floor={"force (N)": 0.6})
+    try:
+        axes = figure.axes
+        assert [ax.get_ylabel() for ax in axes] == ["RMSE of force (N)", "RMSE of torque (Nm)"]
+        assert axes[-1].get_xlabel() == "time (s)"
+        assert figure.get_suptitle() == "Two circles"
+        shown = [text.get_text() for text in axes[0].get_legend().get_texts()]
+        assert [text.split(",")[0] for text in shown] == ["P", "NP", "SP"]
+        assert len({line.get_color() for line in axes[0].lines[:3]}) == 3
+        assert len({line.get_linestyle() for line in axes[0].lines[:3]}) == 3
+        assert [len(ax.lines) for ax in axes] == [4, 3]  # a floor in the first
+        assert_array_equal(axes[0].lines[3].get_ydata(), [0.6, 0.6])
+        for ax, places in zip(axes, GROUPS.values(), strict=True):
+            assert ax.get_ylim()[0] == 0
+            assert len(ax.collections) == (3 if pieces > 1 else 0)
+            for k, (line, found) in enumerate(zip(ax.lines, errors.values(), strict=False)):
+                assert_allclose(line.get_xdata(), 0.1 * np.arange(1, 51))
+                values = found[:, :, places].mean(axis=2)
+                assert_allclose(line.get_ydata(), values.mean(axis=0))
+                if pieces > 1:
+                    edges = ax.collections[k].get_paths()[0].vertices[:, 1]
+                    high = values.mean(axis=0) + values.std(axis=0)
+                    assert_allclose(edges.max(), high.max())
+                    assert edges.min() >= 0
+    finally:
+        plt.close(figure)
+
+
+def test_learners_of_other_names_and_one_group_are_drawn_too():
+    plt = pytest.importorskip("matplotlib.pyplot")
+    figure = plot_stream({"mine": np.ones((1, 5, 2))}, output_groups(["a", "b"]), 1.0)
+    try:
+        (ax,) = figure.axes
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == ["mine"]
+        assert ax.get_ylabel() == "RMSE of torque (Nm)"
+        assert not ax.collections
+    finally:
+        plt.close(figure)

@@ -189,11 +189,14 @@ def test_spaces_around_numbers_are_no_reason_to_lose_a_mass():
     np.testing.assert_array_equal(robot.parameters, Robot(TEXT).parameters)
 
 
-def test_a_loop_apart_from_the_tree_is_refused():
-    loop = '<link name="x"/><link name="y"/>'
-    loop += joint("xy", "fixed", "x", "y", "0 0 0", "0 0 0")
-    loop += joint("yx", "fixed", "y", "x", "0 0 0", "0 0 0")
-    with pytest.raises(ValueError, match=r"'x' hangs on itself in a loop; .* hang on 'base'"):
+@pytest.mark.parametrize("first", ["x", "y", "hook"])
+def test_a_loop_apart_from_the_tree_is_refused(first):
+    """Whichever of its links comes first: one of the loop, or one that hangs on it."""
+    names = sorted(("x", "y", "hook"), key=lambda name: name != first)
+    loop = "".join(f'<link name="{name}"/>' for name in names)
+    for parent, child in (("x", "y"), ("y", "x"), ("x", "hook")):
+        loop += joint(parent + child, "fixed", parent, child, "0 0 0", "0 0 0")
+    with pytest.raises(ValueError, match=rf"'{first}' hangs on a loop of joints at '[xy]'"):
         Robot(TEXT.replace("</robot>", loop + "</robot>"))
 
 

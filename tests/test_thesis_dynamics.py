@@ -1,20 +1,23 @@
-"""Chapter 8: the experiment of the thesis in MuJoCo, shortened, and real robots."""
+"""Chapter 8 of the thesis in short, and what it promises on recordings of real robots.
+
+Where motion is new, physics makes the semiparametric learner (SP) good from the first second;
+later it is as good as kernels alone (NP), and far better than physics alone (P).
+"""
 
 import os
 
 import numpy as np
 import pytest
-from sklearn.base import clone
 
 from imparo.dynamics import (
     NonparametricDynamics,
     ParametricDynamics,
     SemiparametricDynamics,
-    base_parameters,
     icub_arm,
     icub_circles,
     icub_plant,
     identify,
+    output_groups,
     prequential,
     recording,
     streamed,
@@ -23,111 +26,140 @@ from imparo.dynamics import (
 )
 
 pytest.importorskip("pinocchio")
-FORCE, TORQUE = slice(0, 3), slice(3, 6)
+GROUPS = output_groups(("Fx", "Fy", "Fz", "Tx", "Ty", "Tz"))
+NOISE = {"force (N)": 0.6, "torque (Nm)": 0.06}  # of the plant's sensor
+WINDOW, SECOND = 30, 10  # samples
 
 
-def test_seventeen_parameters_are_seen_at_the_sensor():
-    assert base_parameters(icub_arm()).rank == 17
+# The protocol: learn a circle in XY, then test and learn along one in XZ.
 
 
 @pytest.fixture(scope="module")
-def errors():
-    """Windowed errors along XZ after 2,500 samples of XY, in three pieces of 250."""
+def protocol():
+    """Mean errors over three pieces of 20 s, after 200 s in XY: {learner: {group: array}}."""
     pytest.importorskip("mujoco")
+    pytest.importorskip("icub_models")
     arm = icub_arm()
     plant = icub_plant(arm)
-    xy = plant.simulate(icub_circles(arm, n_samples=2500).xy, seed=0)
-    xz = plant.simulate(icub_circles(arm, n_samples=750).xz, seed=1)
-    physics, rest = ParametricDynamics(arm), NonparametricDynamics(n_features=200)
+    xy = plant.simulate(icub_circles(arm, n_samples=2000).xy, seed=0)
+    xz = plant.simulate(icub_circles(arm, n_samples=600).xz, seed=1)
+    kernels = NonparametricDynamics(n_features=200)
     models = {
-        "P": physics,
-        "NP": tune(rest, xy.X, xy.y).model,
-        "SP": tune(SemiparametricDynamics(physics, rest), xy.X, xy.y).model,
+        "P": ParametricDynamics(arm),
+        "NP": tune(kernels, xy.X, xy.y).model,
+        "SP": tune(SemiparametricDynamics(ParametricDynamics(arm), kernels), xy.X, xy.y).model,
     }
     for model in models.values():
         model.fit(xy.X, xy.y)
-    found = streamed(models, xz.X, xz.y, pieces=3)
-    return {name: values.mean(axis=0) for name, values in found.items()}
+    errors = streamed(models, xz.X, xz.y, pieces=3, window=WINDOW)
+    return {
+        name: {group: found[:, :, places].mean(axis=(0, 2)) for group, places in GROUPS.items()}
+        for name, found in errors.items()
+    }
 
 
-@pytest.mark.parametrize("outputs", [FORCE, TORQUE], ids=["force", "torque"])
-def test_both_are_better_than_kernels_alone_in_the_first_second(errors, outputs):
-    assert errors["SP"][9, outputs].mean() < 0.95 * errors["NP"][9, outputs].mean()
+@pytest.mark.parametrize("group", GROUPS)
+def test_physics_is_ahead_in_the_first_second(protocol, group):
+    first = {name: found[group][SECOND - 1] for name, found in protocol.items()}
+    assert first["SP"] < 0.9 * first["NP"]
 
 
-@pytest.mark.parametrize("outputs", [FORCE, TORQUE], ids=["force", "torque"])
-def test_both_are_never_much_worse_than_kernels_alone(errors, outputs):
-    # 5 % over the ten pieces of the thesis; three pieces have more chance in them.
-    SP, NP = (errors[name][:, outputs].mean(axis=1) for name in ("SP", "NP"))
-    assert (SP[10:] < 1.1 * NP[10:]).all()
+@pytest.mark.parametrize("group", GROUPS)
+def test_kernels_alone_never_overtake(protocol, group):
+    # 10 %, where the whole protocol allows 5 %: three pieces are averaged here and not ten, and
+    # noise moves an error over 30 samples by 1/√(2 · 30 · 3 outputs · 3 pieces) = 4 %.
+    ratio = protocol["SP"][group] / protocol["NP"][group]
+    assert ratio[SECOND:].max() < 1.1
 
 
-@pytest.mark.parametrize(("outputs", "noise"), [(FORCE, 0.6), (TORQUE, 0.06)])
-def test_both_come_to_the_noise_and_physics_alone_does_not(errors, outputs, noise):
-    late = {name: found[150:, outputs].mean() for name, found in errors.items()}
-    assert late["SP"] < 1.3 * noise
-    assert late["NP"] < 1.4 * noise
-    assert late["P"] > 2 * late["SP"]
+def test_physics_alone_leaves_what_cables_do(protocol):
+    last = {name: found["force (N)"][-50:].mean() for name, found in protocol.items()}
+    assert last["P"] > 2 * last["SP"]
+    assert last["P"] > 2 * last["NP"]
+
+
+@pytest.mark.parametrize("name", ["NP", "SP"])
+@pytest.mark.parametrize("group", GROUPS)
+def test_both_reach_the_noise_of_the_sensor(protocol, group, name):
+    assert protocol[name][group][-50:].mean() < 1.3 * NOISE[group]
 
 
 # Real robots.
 
 
 @pytest.fixture
-def data_folder():
+def read():
+    """A function that returns a recording, or skips saying why."""
     folder = os.environ.get("IMPARO_DATA")
-    if not folder:
-        pytest.skip("set IMPARO_DATA to the folder with the recordings")
-    return folder
+
+    def recorded(name):
+        if not folder:
+            pytest.skip("IMPARO_DATA does not name a folder with the benchmark data")
+        try:
+            return recording(name, folder)
+        except FileNotFoundError as error:
+            pytest.skip(str(error))
+
+    return recorded
 
 
-@pytest.fixture(params=["icub", "panda", "tiago", "tx40", "ur10e"])
-def robot(request, data_folder):
-    return recording(request.param, data_folder)
+@pytest.mark.parametrize("name", ["icub", "panda", "tiago", "tx40", "ur10e"])
+def test_both_parts_generalise_as_well_as_the_better_one(read, name):
+    found = read(name)
+    X, Y, test = found.log.X, found.log.y, found.test
+    train = found.train[::6] if name == "ur10e" else found.train
+    physics = ParametricDynamics(found.robot, **found.settings)
+    kernels = NonparametricDynamics(n_features=200)
+    models = {
+        "P": physics,
+        "NP": tune(kernels, X[train], Y[train]).model,
+        "SP": tune(SemiparametricDynamics(physics, kernels), X[train], Y[train]).model,
+    }
+    errors = {}
+    for key, model in models.items():
+        left = model.fit(X[train], Y[train]).predict(X[test]) - Y[test]
+        errors[key] = np.mean(np.sqrt(np.mean(left**2, axis=0)) / Y[train].std(axis=0))
+    assert errors["SP"] <= 1.05 * min(errors["P"], errors["NP"])
+    assert errors["SP"] < 0.25  # and it has learned something
 
 
-def test_both_are_about_as_good_as_the_better_part_on_what_was_not_seen(robot):
-    X, Y, test = robot.log.X, robot.log.y, robot.test
-    train = robot.train[:: max(1, len(robot.train) // 5000)]
-    physics = ParametricDynamics(robot.robot, **robot.settings)
-    rest, found = NonparametricDynamics(n_features=200), {}
+def test_the_mass_beyond_icubs_sensor_is_that_of_its_construction(read):
+    found = read("icub")
+    rows = found.train
+    result = identify(found.robot, found.log.X[rows], found.log.y[rows], extras=found.extras)
+    masses = found.robot.parameters[::10]
+    (place,) = [i for i, name in enumerate(result.names) if name.startswith("mass of")]
+    assert abs(result.values[place] / masses.sum() - 1) < 0.05
+    assert result.std[place] < 0.02 * masses.sum()
+
+
+def test_a_payload_is_learned_within_half_a_minute_if_physics_forgets(read):
+    found = read("ur10e")
+    X, Y = found.log.X, found.log.y
+    without, loaded = (found.rows(name) for name in found.pairs[0])
+    before = found.train[-3000:]
+    assert before.max() < without.min()
+    size = Y[before].std(axis=0)
+    rate = 1 / np.median(np.diff(found.log.t[without]))
+    window = round(5 * rate)
+    loaded = loaded[: round(45 * rate)]
+    forgetful = ParametricDynamics(found.robot, forgetting=0.99853, **found.settings)
+    kernels = NonparametricDynamics(n_features=200, sigma=12.0, penalty=1.0, forgetting=0.9998)
+    usual, along = {}, {}
     for name, model in (
-        ("P", physics),
-        ("NP", tune(rest, X[train], Y[train]).model),
-        ("SP", tune(SemiparametricDynamics(physics, rest), X[train], Y[train]).model),
+        ("SP", SemiparametricDynamics(forgetful, kernels)),
+        ("P", ParametricDynamics(found.robot, **found.settings)),
     ):
-        left = clone(model).fit(X[train], Y[train]).predict(X[test]) - Y[test]
-        found[name] = np.mean(np.sqrt(np.mean(left**2, axis=0)) / Y[train].std(axis=0))
-    assert found["SP"] < 1.05 * min(found["P"], found["NP"])
-
-
-def test_the_mass_beyond_the_sensor_of_icub_is_that_of_its_drawings(data_folder):
-    icub = recording("icub", data_folder)
-    found = identify(icub.robot, icub.log.X, icub.log.y, extras=icub.extras)
-    drawn = icub.robot.parameters[::10].sum()
-    assert found.names[0] == "mass of r_upper_arm + mass of r_elbow_1"
-    assert found.values[0] == pytest.approx(drawn, rel=0.05)
-    # Forces of gravity alone say the same, up to the offsets.
-    assert found.std[0] < 0.05
-
-
-def test_a_payload_is_learned_within_30_seconds(data_folder):
-    ur = recording("ur10e", data_folder)
-    X, Y, size = ur.log.X, ur.log.y, ur.log.y[ur.train].std(axis=0)
-    unloaded, loaded = (ur.rows(name) for name in ur.pairs[0])
-    earlier = np.setdiff1d(ur.train, unloaded)[-4000:]
-    window = round(5 / np.median(np.diff(ur.log.t[unloaded])))
-    stiff = ParametricDynamics(ur.robot, **ur.settings)
-    agile = clone(stiff).set_params(forgetting=0.99853)
-    rest = NonparametricDynamics(n_features=200, sigma=12.0, penalty=1.0, forgetting=0.9998)
-    before, after = {}, {}
-    for name, model in (("P", stiff), ("SP", SemiparametricDynamics(agile, rest))):
-        model.fit(X[earlier], Y[earlier])
-        usual = prequential(model, X[unloaded], Y[unloaded]) - Y[unloaded]
-        later = prequential(model, X[loaded][: 7 * window], Y[loaded][: 7 * window])
-        before[name] = np.sqrt(np.mean((usual / size) ** 2))
-        moving = windowed_rmse((later - Y[loaded][: 7 * window]) / size, window)
-        after[name] = np.sqrt(np.mean(moving**2, axis=1))[window - 1 :]
-    within = 5 * window  # windows that end within 30 s
-    assert after["SP"][:within].min() < before["SP"]
-    assert after["P"].min() > 1.5 * before["P"]
+        model.fit(X[before], Y[before])
+        left = (prequential(model, X[without], Y[without]) - Y[without]) / size
+        usual[name] = np.sqrt(np.mean(left**2))
+        left = (prequential(model, X[loaded], Y[loaded]) - Y[loaded]) / size
+        squares = np.square(windowed_rmse(left, window)).mean(axis=1)
+        along[name] = np.sqrt(squares)[window - 1 :]  # whole windows, from 5 s on
+    half_minute = round(30 * rate) - window
+    assert along["SP"][0] > 2 * usual["SP"]  # the load is felt
+    assert along["SP"][: half_minute + 1].min() <= usual["SP"]
+    # It stays so: over all that follows, as motion goes from easy to hard and back.
+    later = along["SP"][half_minute + window :: window]
+    assert np.sqrt(np.mean(later**2)) <= 1.02 * usual["SP"]
+    assert along["P"].min() > 1.5 * usual["P"]

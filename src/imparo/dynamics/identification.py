@@ -1,7 +1,7 @@
 """Parameters of a robot from a recording, with uncertainties and a check of possibility."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,8 @@ from imparo.persistence import persistent
 
 # Stretches of time whose errors are taken as independent of each other's.
 _STRETCHES = 50
+# Of finding parameters and noise; a few do.
+_TURNS = 50
 
 
 @persistent
@@ -31,7 +33,8 @@ class Identification:
         π̂, and standard deviations that allow for errors that last.
     covariance : array of shape (r + e, r + e)
     description : array of shape (r + e,)
-        What the robot's description says; NaN for extra columns.
+        What the robot's description says; NaN for extra columns, and throughout where it has
+        no inertias.
     rmse : array of shape (T,)
         What is left in each output.
     consistency : Consistency
@@ -59,10 +62,12 @@ def identify(
 ) -> Identification:
     """Identify the base parameters of a robot (thesis, section 8.2.1).
 
-    Three fits: each tells how large the errors of the outputs are, and the next weights the
-    outputs by them. Errors of a rigid model last for a while, and so do not cancel as
-    independent ones would: their sums over 50 stretches of time give the covariance
-    A⁻¹(Σ_b s_b s_bᵀ)A⁻¹ with s_b = Σ_{i∈b} Φ_iᵀ r_i.
+    Outputs are weighted by their noise, which is found with the parameters by turns until both
+    stay. Errors of a rigid model last for a while, and so do not cancel as
+    independent ones would. So 50 stretches of time are left out, one after the other: with
+    A_b = Σ_{i∈b} Φ_iᵀΦ_i and s_b = Σ_{i∈b} Φ_iᵀ r_i that moves π̂ by m_b = (A − A_b)⁻¹ s_b, and
+    the covariance is 49/50 Σ_b m_b m_bᵀ + λA⁻². The second part counts where the motion says
+    nothing: what λ alone holds has the deviation 1/√λ.
 
     Parameters
     ----------
@@ -93,44 +98,95 @@ def identify(
     >>> found.consistency.ok
     True
     """
+    if not isinstance(robot, Robot):
+        raise TypeError(f"robot={robot!r:.60} must be a Robot, such as Robot('arm.urdf')")
     X, Y = np.ascontiguousarray(X, float), np.ascontiguousarray(Y, float)
+    described = bool(np.any(robot.parameters))
     keywords = {
         "extras": extras, "penalty": penalty,
-        "prior": "robot" if np.any(robot.parameters) else "zero",
+        "prior": "robot" if described else "zero",
     }  # fmt: skip
-    model = ParametricDynamics(robot, **keywords).fit(X, Y)
+    first = ParametricDynamics(robot, **keywords).fit(X, Y)
+    unknown = len(first.parameter_names_)
+    if Y.size <= unknown:
+        raise ValueError(
+            f"{len(X)} samples of {robot.n_outputs} outputs are too few for {unknown} "
+            "parameters; give a longer log, or fewer extras"
+        )
+    sums = _sums(first, X, Y)
     # Outputs without noise would get all the weight.
     least = 1e-6 * np.sqrt(np.mean(np.square(Y), axis=0)) + np.finfo(float).tiny ** 0.25
-    for _ in range(2):
-        scale = np.maximum(np.sqrt(model.noise_), least)
-        model = ParametricDynamics(robot, output_scale=scale, **keywords).fit(X, Y)
-    residuals = Y - model.predict(X)
-    covariance = _covariance(model, X, residuals / scale)
+    scale = _noise(sums, np.sqrt(first.noise_), float(penalty), least)
+    model = ParametricDynamics(robot, output_scale=scale, **keywords).fit(X, Y)
+    covariance = _covariance(sums, scale, model.parameters_ - model._start, float(penalty))
     base = model.base_
     assert base is not None
     r, values = base.rank, model.parameters_
     doubt = covariance[:r, :r]
-    possible = doubt + 1e-12 * np.trace(doubt) / r * np.eye(r) + 1e-24 * np.eye(r)
+    possible = doubt + 1e-12 * np.trace(doubt) / max(r, 1) * np.eye(r) + 1e-24 * np.eye(r)
     parameters, distance = nearest_consistent(robot, base, values[:r], covariance=possible)
     description = np.full(len(values), np.nan)
-    description[:r] = base.of(robot.parameters)
+    if described:
+        description[:r] = base.of(robot.parameters)
     return Identification(
         model, model.parameter_names_, values, np.sqrt(np.diagonal(covariance)), covariance,
-        description, np.sqrt(np.mean(np.square(residuals), axis=0)),
+        description, np.sqrt(np.mean(np.square(Y - model.predict(X)), axis=0)),
         check_consistency(robot, parameters), parameters, distance,
     )  # fmt: skip
 
 
-def _covariance(model: ParametricDynamics, X: Array, residuals: Array) -> Array:
-    """Return the covariance of π̂ by the scores of stretches of time."""
-    count = min(_STRETCHES, len(X))
-    p = len(model.parameter_names_)
-    scores = np.zeros((count, p))
-    stretch = np.arange(len(X)) * count // len(X)
-    for start in range(0, len(X), _BLOCK):
-        part = slice(start, start + _BLOCK)
-        rows = model._regressor(X[part]) / model._scale[:, None]
-        np.add.at(scores, stretch[part], np.einsum("ntp,nt->np", rows, residuals[part]))
-    spread = scores @ model._recursion.root.T  # A⁻¹ = LᵀL
-    half = spread @ model._recursion.root
-    return half.T @ half * (count / max(count - 1, 1))
+class _Sums(NamedTuple):
+    """Of samples of each stretch of time, with y less what the description says."""
+
+    squares: Array  # Φᵀ_t Φ_t, shape (stretches, T, p, p)
+    products: Array  # Φᵀ_t y_t, shape (stretches, T, p)
+    energy: Array  # y², shape (T,)
+    samples: int
+
+
+def _sums(model: ParametricDynamics, X: Array, Y: Array) -> _Sums:
+    (n, T), p = Y.shape, len(model.parameter_names_)
+    count = min(_STRETCHES, n)
+    squares, products = np.zeros((count, T, p, p)), np.zeros((count, T, p))
+    energy = np.zeros(T)
+    for b, stretch in enumerate(np.array_split(np.arange(n), count)):
+        for start in range(0, len(stretch), _BLOCK):
+            part = stretch[start : start + _BLOCK]
+            Phi = model._regressor(X[part])
+            targets = Y[part] - Phi @ model._start
+            rows = Phi.transpose(1, 0, 2)
+            squares[b] += rows.mT @ rows
+            products[b] += np.einsum("tnp,nt->tp", rows, targets)
+            energy += np.square(targets).sum(axis=0)
+    return _Sums(squares, products, energy, n)
+
+
+def _noise(sums: _Sums, scale: Array, penalty: float, least: Array) -> Array:
+    """Return deviations of the outputs' noise, by turns with the parameters."""
+    squares, products = sums.squares.sum(axis=0), sums.products.sum(axis=0)
+    scale = np.maximum(scale, least)
+    for _ in range(_TURNS):
+        weights = scale**-2.0
+        A = np.einsum("t,tpq->pq", weights, squares) + penalty * np.eye(products.shape[1])
+        pi = np.linalg.solve(A, weights @ products)
+        left = sums.energy - 2 * products @ pi + (squares @ pi) @ pi
+        # Parameters have taken their share of the errors away.
+        taken = weights * np.einsum("pq,tqp->t", np.linalg.inv(A), squares)
+        free = np.maximum(sums.samples - taken, 0.1 * sums.samples)
+        before, scale = scale, np.maximum(np.sqrt(np.maximum(left, 0) / free), least)
+        if np.allclose(scale, before, rtol=1e-6, atol=0):
+            break
+    return scale
+
+
+def _covariance(sums: _Sums, scale: Array, moved: Array, penalty: float) -> Array:
+    """Return the covariance of π̂, by leaving out one stretch of time after the other."""
+    weights, p = scale**-2.0, len(moved)
+    squares = np.einsum("t,btpq->bpq", weights, sums.squares)
+    scores = np.einsum("t,btp->bp", weights, sums.products) - squares @ moved
+    held = penalty * np.eye(p)
+    total = squares.sum(axis=0) + held
+    moves = np.linalg.solve(total - squares, scores[:, :, None])[:, :, 0]
+    loose = np.linalg.solve(total, np.sqrt(held))
+    count = len(squares)
+    return moves.T @ moves * ((count - 1) / count) + loose @ loose.T

@@ -50,9 +50,14 @@ def streamed(
     (1, 300, 1)
     """
     X, Y = np.ascontiguousarray(X, float), np.ascontiguousarray(Y, float)
-    length = len(X) // pieces
-    if length < 1:
+    if Y.ndim != 2 or len(X) != len(Y):
+        raise ValueError(
+            f"X and Y have the shapes {X.shape} and {Y.shape}; two tables with as many rows "
+            "were expected"
+        )
+    if not 1 <= pieces <= len(X):
         raise ValueError(f"{len(X)} samples cannot be cut into {pieces} pieces")
+    length = len(X) // pieces
     errors = {}
     for name, model in models.items():
         found = []

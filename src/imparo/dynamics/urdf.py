@@ -321,11 +321,12 @@ def _check_tree(root: ET.Element) -> None:
             f"the links {', '.join(roots[:4]) or 'of a loop'} hang on nothing; exactly one may"
         )
     for link in links:
-        above = link
-        while above in parents:
+        above, passed = link, set[str]()
+        while above in parents and above not in passed:
+            passed.add(above)
             above = parents[above]
-            if above == link:
-                raise ValueError(
-                    f"the link {link!r} hangs on itself in a loop; every link must hang on "
-                    f"{roots[0]!r}: cut the loop"
-                )
+        if above != roots[0]:
+            raise ValueError(
+                f"the link {link!r} hangs on a loop of joints at {above!r}; every link must "
+                f"hang on {roots[0]!r}: cut the loop"
+            )

@@ -24,6 +24,9 @@ from imparo.cli.dynamics.options import (
 from imparo.dynamics import output_groups, tune
 from imparo.persistence import save
 
+# Two for each of the stretches of time that width and penalty are chosen by.
+_LEAST = 8
+
 
 @click.command()
 @click.argument("log")
@@ -60,7 +63,7 @@ def fit(
       imparo dynamics fit run.mcap --robot arm.urdf --joints shoulder,elbow
       imparo dynamics fit panda --kind P
     """  # noqa: D301
-    console = Console(stderr=as_json)
+    console = Console(stderr=as_json, markup=False)
     if output is not None and not output.parent.is_dir():
         raise click.ClickException(f"there is no folder {output.parent} to save the model to")
     with one_sentence():
@@ -69,8 +72,11 @@ def fit(
             about, features, sigma, penalty, forgetting, parametric_forgetting, seed
         )
         later = np.arange(len(about.X)) >= len(about.X) - round(validation * len(about.X))
-        if later.all() or not later.any():
-            raise ValueError(f"the log has {len(about.X)} samples, too few to hold some out")
+        if (~later).sum() < _LEAST or not later.any():
+            raise ValueError(
+                f"{log} has too few samples ({len(about.X)}) to learn from at least {_LEAST} "
+                "and hold some out"
+            )
         with console.status("learning …"):
             errors = {}
             for name, model in models.items():

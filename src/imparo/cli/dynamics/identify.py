@@ -37,7 +37,7 @@ def identify_command(
       imparo dynamics identify run.bag --robot arm.urdf --extras offset,viscous,coulomb
       imparo dynamics identify icub --json
     """  # noqa: D301
-    console = Console(stderr=as_json)
+    console = Console(stderr=as_json, markup=False)
     with one_sentence():
         about = given(log, robot, joints, locked, sensor, sign, extras)
         wanted = about.settings.get("extras", ("offset",))

@@ -128,8 +128,11 @@ def given(
     settings: dict[str, Any] = {}
     if log in RECORDINGS and not Path(log).exists():
         found = recording(log)
-        if robot is not None:
-            raise ValueError(f"the recording {log} has its robot; leave --robot out")
+        if robot is not None or joints or locked or sensor or sign != "1":
+            raise ValueError(
+                f"the recording {log} has its robot; leave out --robot, --joints, --locked, "
+                "--sensor and --sign"
+            )
         model, data, settings = found.robot, found.log, dict(found.settings)
     else:
         model = robot_of(robot, joints, locked, sensor, sign)

@@ -74,11 +74,11 @@ def simulate(
       imparo dynamics simulate --plane xz --payload 0.5@50 -o grasp.npz
       imparo dynamics simulate --robot arm.urdf --motion multisine --rate 100 -o run.csv
     """  # noqa: D301
-    console = Console()
+    console = Console(markup=False)
     with one_sentence():
         if not output.parent.is_dir():
             raise ValueError(f"there is no folder {output.parent} to write the log to")
-        if output.suffix not in (".npz", ".csv", ".parquet"):
+        if output.suffix.lower() not in (".npz", ".csv", ".parquet"):
             raise ValueError(f"{output} must end in .npz, .csv or .parquet")
         model = robot_of(robot, joints, locked, sensor, sign)
         carried = _payload(payload, frame or (_HAND if robot is None else None))
@@ -97,7 +97,8 @@ def simulate(
         )
         place = _plant(model, robot is None, plant, carried, rigid, noise)
         if isinstance(place, MujocoPlant):
-            with Progress(console=console, transient=True) as progress:
+            silent = not console.is_terminal
+            with Progress(console=console, transient=True, disable=silent) as progress:
                 task = progress.add_task("simulating", total=len(path))
                 log = place.simulate(
                     path, seed=seed,

@@ -1,6 +1,7 @@
 """``imparo dynamics stream``: test, then learn, along a log."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ def stream(
       imparo dynamics stream run.mcap --robot arm.urdf --forgetting 0.999
       imparo dynamics stream today.bag --robot arm.urdf --keep arm/
     """  # noqa: D301
-    console = Console(stderr=as_json)
+    console = Console(stderr=as_json, markup=False)
     with one_sentence():
         _check(plot, keep, pieces, train)
         about = given(log, robot, joints, locked, sensor, sign, extras)
@@ -83,12 +84,17 @@ def stream(
             about, features, sigma, penalty, forgetting, parametric_forgetting, seed
         )
         if len(about.X) // pieces < 2:
-            raise ValueError(f"the log has {len(about.X)} samples, too few for {pieces} pieces")
+            raise ValueError(
+                f"{log} has too few samples ({len(about.X)}) for --pieces {pieces}"
+            )
         if before is not None:
             models = _prepared(models, before, sigma, penalty, console)
-        if keep is not None:
-            models[SP] = open_learner(keep, models[SP], sync=1.0)
-        with Progress(console=console, transient=True, disable=as_json) as progress:
+        with ExitStack() as stack:
+            if keep is not None:
+                models[SP] = stack.enter_context(open_learner(keep, models[SP], sync=1.0))
+            silent = not console.is_terminal
+            bar = Progress(console=console, transient=True, disable=silent)
+            progress = stack.enter_context(bar)
             task = progress.add_task("streaming", total=len(models) * len(about.X))
             errors = streamed(
                 models,
@@ -98,8 +104,6 @@ def stream(
                 window=window,
                 progress=lambda: progress.advance(task),
             )
-        if keep is not None:
-            models[SP].close()
     groups = output_groups(about.robot.output_names)
     report = _report(about, errors, groups, window, pieces)
     if as_json:
@@ -118,7 +122,7 @@ def _check(plot: Path | None, keep: Path | None, pieces: int, train: str | None)
         pyplot()
         if not plot.parent.is_dir():
             raise ValueError(f"there is no folder {plot.parent} to draw to")
-        if plot.suffix not in (".png", ".svg", ".pdf"):
+        if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
             raise ValueError(f"{plot} must end in .png, .svg or .pdf")
     if keep is not None and (pieces > 1 or train is not None):
         raise ValueError("--keep goes on with one learner; leave --pieces and --train out")
