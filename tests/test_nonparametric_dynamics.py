@@ -240,7 +240,8 @@ def test_after_a_new_scale_the_model_is_that_of_the_last_256_samples_and_later_o
 
 def test_only_columns_that_outgrow_their_scale_get_another():
     X, Y = stream(700)
-    X[256:, 1] += 30 * X[:256, 1].std()
+    X[256:, 1] *= 30
+    X[256:, 2] += 30 * X[:256, 2].std()  # elsewhere, and not larger
     model = small().fit(X, Y)
     assert model.rescaled_ == [512]
     assert_allclose(model.scale_.scale[[0, 2]], X[:256, [0, 2]].std(axis=0), rtol=1e-12)

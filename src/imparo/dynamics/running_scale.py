@@ -19,7 +19,7 @@ class RunningScale:
 
     They are set when 1, 2, 4, 8, … rows have been seen, up to ``settled``, by all of these;
     from then on they stay, so that features mean the same for ever. Only where the last
-    ``settled`` rows have a spread or a mean beyond ten times the scale, as when a robot starts
+    ``settled`` rows have a spread beyond ten times the scale, as when a robot starts
     to move that had been idle, the columns concerned are set anew by those rows, and once more
     after as many again, when no idle ones are left among them. Single rows far from all others,
     up to 2 %, do not count: sensors have spikes.
@@ -72,7 +72,8 @@ class RunningScale:
         if self.n_seen <= self.settled:
             self.mean, self.scale = mean, scale
             return True
-        jumped = np.maximum(np.abs(mean - self.mean), scale) > _JUMP * self.scale
+        # Not where the mean has moved: features of far places are as good as those of near ones.
+        jumped = scale > _JUMP * self.scale
         # A constant column has the scale 1 for want of a better one.
         moving = recent.std(axis=0) > 0
         jumped &= moving
