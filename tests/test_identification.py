@@ -258,6 +258,19 @@ def test_what_the_motion_does_not_show_stays_as_described_and_is_not_claimed_to_
     assert_allclose(deviations[1], 1e-6**-0.5, rtol=1e-2)  # 1/√λ
 
 
+@pytest.mark.parametrize("noise", [0.0, 1e-9])
+def test_motion_that_shows_little_and_no_noise_give_finite_answers(noise):
+    robot = arm()
+    X = one_joint(robot, 300)
+    truth = FormulaPlant(robot, perturbation=0.3, seed=3).parameters
+    Y = robot.regressor_of(X) @ truth + noise * np.random.default_rng(0).normal(size=(300, 2))
+    found = identify(robot, X, Y, extras=())
+    known = found.model.base_.of(truth)
+    assert np.isfinite(found.parameters).all()
+    unknown = ["I" in name for name in found.names]  # the elbow rests, and moments are many
+    assert (np.abs(found.values - known)[unknown] < 3 * found.std[unknown]).all()
+
+
 def test_no_motion_at_all_tells_no_parameter():
     robot, rng = arm(), np.random.default_rng(0)
     X = np.zeros((100, 6))

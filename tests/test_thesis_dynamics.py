@@ -13,6 +13,7 @@ from imparo.dynamics import (
     NonparametricDynamics,
     ParametricDynamics,
     SemiparametricDynamics,
+    base_parameters,
     icub_arm,
     icub_circles,
     icub_plant,
@@ -163,3 +164,7 @@ def test_a_payload_is_learned_within_half_a_minute_if_physics_forgets(read):
     later = along["SP"][half_minute + window :: window]
     assert np.sqrt(np.mean(later**2)) <= 1.02 * usual["SP"]
     assert along["P"].min() > 1.5 * usual["P"]
+
+
+def test_seventeen_parameters_are_seen_at_the_sensor():
+    assert base_parameters(icub_arm()).rank == 17

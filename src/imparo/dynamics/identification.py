@@ -167,11 +167,11 @@ def _noise(sums: _Sums, scale: Array, penalty: float, least: Array) -> Array:
     scale = np.maximum(scale, least)
     for _ in range(_TURNS):
         weights = scale**-2.0
-        A = np.einsum("t,tpq->pq", weights, squares) + penalty * np.eye(products.shape[1])
-        pi = np.linalg.solve(A, weights @ products)
+        inverse = _inverse(np.einsum("t,tpq->pq", weights, squares), penalty)
+        pi = inverse @ (weights @ products)
         left = sums.energy - 2 * products @ pi + (squares @ pi) @ pi
         # Parameters have taken their share of the errors away.
-        taken = weights * np.einsum("pq,tqp->t", np.linalg.inv(A), squares)
+        taken = weights * np.einsum("pq,tqp->t", inverse, squares)
         free = np.maximum(sums.samples - taken, 0.1 * sums.samples)
         before, scale = scale, np.maximum(np.sqrt(np.maximum(left, 0) / free), least)
         if np.allclose(scale, before, rtol=1e-6, atol=0):
@@ -181,12 +181,27 @@ def _noise(sums: _Sums, scale: Array, penalty: float, least: Array) -> Array:
 
 def _covariance(sums: _Sums, scale: Array, moved: Array, penalty: float) -> Array:
     """Return the covariance of π̂, by leaving out one stretch of time after the other."""
-    weights, p = scale**-2.0, len(moved)
+    weights = scale**-2.0
     squares = np.einsum("t,btpq->bpq", weights, sums.squares)
     scores = np.einsum("t,btp->bp", weights, sums.products) - squares @ moved
-    held = penalty * np.eye(p)
-    total = squares.sum(axis=0) + held
-    moves = np.linalg.solve(total - squares, scores[:, :, None])[:, :, 0]
-    loose = np.linalg.solve(total, np.sqrt(held))
-    count = len(squares)
-    return moves.T @ moves * ((count - 1) / count) + loose @ loose.T
+    total, count = squares.sum(axis=0), len(squares)
+    moves = np.einsum("bpq,bq->bp", _inverse(total - squares, penalty, rounded=0.0), scores)
+    whole = _inverse(total, penalty)
+    return moves.T @ moves * ((count - 1) / count) + penalty * whole @ whole
+
+
+def _inverse(A: Array, penalty: float, rounded: float | None = None) -> Array:
+    """Return (A + λ)⁻¹ of A ⪰ 0, shape (..., p, p), where λ may be lost in the rounding of A.
+
+    Parameters
+    ----------
+    A : array of shape (..., p, p)
+    penalty : float
+    rounded : float, optional
+        What the inverse has where eigenvalues of A are nothing but rounding; 1/λ if None.
+    """
+    values, vectors = np.linalg.eigh(A)
+    noise = A.shape[-1] * np.finfo(float).eps * np.abs(values).max(axis=-1, keepdims=True)
+    inside = 1 / (np.maximum(values, 0) + penalty)
+    inside = np.where(values > noise, inside, 1 / penalty if rounded is None else rounded)
+    return (vectors * inside[..., None, :]) @ vectors.mT

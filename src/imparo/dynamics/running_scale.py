@@ -72,7 +72,7 @@ class RunningScale:
         if self.n_seen <= self.settled:
             self.mean, self.scale = mean, scale
             return True
-        # Not where the mean has moved: features of far places are as good as those of near ones.
+        # Not where the mean has moved: features of far places are as good as of near ones.
         jumped = scale > _JUMP * self.scale
         # A constant column has the scale 1 for want of a better one.
         moving = recent.std(axis=0) > 0
