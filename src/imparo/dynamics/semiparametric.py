@@ -32,7 +32,7 @@ class SemiparametricDynamics(DynamicsLearner):
 
     A sample costs what the two parts cost, whatever came before it: 7D²/2 + 4DT + 7T(r + e)²/2
     flops for D features, r base parameters and e extra columns, and 4DT(r + e/T) more with
-    ``revise``.
+    ``revise``, less what is always 0.
 
     Parameters
     ----------
@@ -82,7 +82,7 @@ class SemiparametricDynamics(DynamicsLearner):
     True
     """
 
-    _STATE = (*DynamicsLearner._STATE, "_moments", "_revise", "_rigid")
+    _STATE = (*DynamicsLearner._STATE, "_moments", "_revise", "_rigid", "_used")
 
     def __init__(
         self, parametric: Any, nonparametric: Any = None, *, revise: bool | str = "auto"
@@ -110,12 +110,27 @@ class SemiparametricDynamics(DynamicsLearner):
         self.parametric_._start_with(X, n_outputs)
         extra = n_outputs * len(self.parametric_._extras)
         self._rigid = len(self.parametric_.parameter_names_) - extra
-        entries = n_outputs * (1 + self._rigid) + extra if self._revise else n_outputs
+        self._used = self._entries_in_use(X.shape[1], n_outputs)
+        entries = n_outputs + int(self._used.sum()) if self._revise else n_outputs
         widened = np.zeros((1, X.shape[1] + n_outputs))
         self.nonparametric_._start_with(widened, entries)
         # Of the errors of y and of the regressor's columns, for the noise with any π̂.
-        size = 1 + self._rigid + len(self.parametric_._extras)
+        size = 1 + self._used.shape[1]
         self._moments = np.zeros((n_outputs, size, size))
+
+    def _entries_in_use(self, n_columns: int, n_outputs: int) -> Array:
+        """Return which entries of each output's own columns are not always 0.
+
+        A third or a half of a robot's are: no force depends on moments of inertia, and no
+        torque on bodies before its joint.
+        """
+        shape = (n_outputs, self._rigid + len(self.parametric_._extras))
+        if self.parametric_.base_ is None:
+            return np.ones(shape, bool)
+        states = np.random.default_rng(0).normal(size=(20, n_columns))
+        rows = self._own_columns(self.parametric_._regressor(states))
+        sizes = np.abs(rows).max(axis=0)
+        return sizes > 1e-12 * sizes.max()
 
     def revises(self, parametric: ParametricDynamics) -> bool:
         """Return whether residuals follow the parameters of a parametric part."""
@@ -129,21 +144,20 @@ class SemiparametricDynamics(DynamicsLearner):
     # Entries of the regressor as outputs: of each row the rigid columns, and of the extra
     # columns those that are its own.
 
-    def _entries(self, Y: Array, Phi: Array) -> Array:
-        """Return y and the entries of the regressor, shape (n, T(1 + r) + e)."""
-        n, T = Y.shape
+    def _own_columns(self, Phi: Array) -> Array:
+        """Return the columns that each output has, shape (n, T, r + e/T)."""
+        n, T, _ = Phi.shape
         own = np.arange(T)
         extra = Phi[:, :, self._rigid :].reshape(n, T, -1, T)[:, own, :, own]
-        parts = [Y, Phi[:, :, : self._rigid].reshape(n, -1), extra.transpose(1, 2, 0)]
-        return np.concatenate([part.reshape(n, -1) for part in parts], axis=1)
+        return np.concatenate([Phi[:, :, : self._rigid], extra.transpose(1, 0, 2)], axis=2)
 
     def _rows_of(self, entries: Array) -> Array:
-        """Return entries as (y_t, its regressor), shape (n, T, 1 + r + e/T)."""
-        n, T, r = len(entries), self.n_outputs_, self._rigid
-        kinds = len(self.parametric_._extras)
-        Y, rigid = entries[:, :T, None], entries[:, T : T * (1 + r)].reshape(n, T, r)
-        extra = entries[:, T * (1 + r) :].reshape(n, kinds, T).transpose(0, 2, 1)
-        return np.concatenate([Y, rigid, extra], axis=2)
+        """Return entries as (y_t, its columns), shape (n, T, 1 + r + e/T)."""
+        T, size = self._used.shape
+        rows = np.zeros((len(entries), T, 1 + size))
+        rows[:, :, 0] = entries[:, :T]
+        rows[:, :, 1:][:, self._used] = entries[:, T:]
+        return rows
 
     def _mixing(self) -> Array:
         """Return (1, −π̂) of each output, shape (T, 1 + r + e/T)."""
@@ -155,7 +169,9 @@ class SemiparametricDynamics(DynamicsLearner):
         Phi = self.parametric_._regressor(X)
         explained = self.parametric_._learn_regressor(Phi, Y)
         inputs = np.concatenate([X, explained], axis=1)
-        targets = self._entries(Y, Phi) if self._revise else Y - explained
+        targets = Y - explained
+        if self._revise:
+            targets = np.concatenate([Y, self._own_columns(Phi)[:, self._used]], axis=1)
         learned, anew = self.nonparametric_._learn_judged(inputs, targets)
         if self._revise:
             self._moments = np.zeros_like(self._moments) if anew else self._moments

@@ -247,6 +247,11 @@ class Recursion:
     def predict(self, X: Array) -> Array:
         """Return predictions, shape (k, T), of all that was learned. Cost 2kDT."""
         T, product = self.n_outputs, default_engine().product
+        if len(X) == 1:  # without the detours of a product of matrices
+            one = self._coef[:T] @ X[0]
+            if self._n_waiting:
+                one += (self._gains[: self._n_waiting] @ X[0]) @ self._waiting_errors()
+            return one[None]
         F = product(X, self._coef[:T].T)
         if self._n_waiting:
             gains = product(X, self._gains[: self._n_waiting].T)
