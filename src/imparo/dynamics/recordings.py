@@ -91,15 +91,15 @@ class Recording:
 def recording(name: str, folder: str | os.PathLike[str] | None = None) -> Recording:
     """Return a recording of a real robot.
 
-    ======  ==========================================================  =======  =============
-    name    robot and motion                                            samples  outputs
-    ======  ==========================================================  =======  =============
-    ur10e   UR10e, 39 recordings with and without payload, 94 Hz         120 000  6 torques
-    panda   Franka Panda, one motion of 12.9 s, repeated, 100 Hz           2 100  7 torques
-    tx40    Stäubli TX40, 7 s of fast motion, 250 Hz                       1 800  6 torques
-    tiago   TIAGo, four joints of the arm, 62 s, 20 Hz                     1 200  4 torques
-    icub    iCub, right arm, single states in no order                     1 405  1 wrench
-    ======  ==========================================================  =======  =============
+    =====  ====================================================  =======  =========
+    name   robot and motion                                      samples  outputs
+    =====  ====================================================  =======  =========
+    ur10e  UR10e, 39 recordings with and without payload, 94 Hz  120,000  6 torques
+    panda  Franka Panda, one motion of 12.9 s, repeated, 100 Hz  2,100    7 torques
+    tx40   Stäubli TX40, 7 s of fast motion, 250 Hz              1,800    6 torques
+    tiago  TIAGo, four joints of the arm, 62 s, 20 Hz            1,200    4 torques
+    icub   iCub, right arm, single states in no order            1,405    1 wrench
+    =====  ====================================================  =======  =========
 
     Velocities and accelerations are derived over a window about their sample and so are known
     half a window after it; ``log.notes`` says how late. Takes up to 2 s.
