@@ -109,7 +109,8 @@ def choose_alpha(F: Array, codes: Array, counts: Array) -> float:
         after = _right(F, codes, counts, alpha)
         loss = float(share @ (before.astype(float) - after))
         error = float(np.sqrt(np.square(share) @ (before != after)))
-        if loss <= max(_PRICE * missing, error):
+        # With one example that changes its answer the two are equal, up to rounding.
+        if loss <= max(_PRICE * missing, error) + 1e-12:
             return float(alpha)
     return 0.0
 
