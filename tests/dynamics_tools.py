@@ -19,8 +19,8 @@ URDF = """
     <limit lower="-3" upper="3" velocity="5" effort="100"/>
   </joint>
   <link name="upper"><inertial>
-    <origin xyz="0.1 0.02 0.2" rpy="0 0 0"/><mass value="2.0"/>
-    <inertia ixx="0.03" ixy="0.001" ixz="0.002" iyy="0.02" iyz="0.001" izz="0.01"/>
+    <origin xyz="0.05 0.02 0.2" rpy="0 0 0"/><mass value="2.0"/>
+    <inertia ixx="0.03" ixy="0.001" ixz="0.002" iyy="0.028" iyz="0.001" izz="0.01"/>
   </inertial></link>
   <joint name="elbow" type="revolute">
     <parent link="upper"/><child link="lower"/><axis xyz="1 0 0"/>
@@ -36,7 +36,7 @@ URDF = """
   </joint>
   <link name="hand"><inertial>
     <origin xyz="0.01 0.02 0.06" rpy="0 0 0"/><mass value="0.7"/>
-    <inertia ixx="0.003" ixy="0" ixz="0.0005" iyy="0.002" iyz="0" izz="0.001"/>
+    <inertia ixx="0.003" ixy="0" ixz="0.0003" iyy="0.0025" iyz="0" izz="0.001"/>
   </inertial></link>
 </robot>
 """

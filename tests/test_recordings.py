@@ -4,7 +4,6 @@ Tests of conversions use small archives made here, whose answers are formulas; t
 the folder ``IMPARO_DATA``.
 """
 
-import copy
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -14,10 +13,8 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from imparo.dynamics import ParametricDynamics, Robot
-from imparo.dynamics.geared_robot import GearedRobot
 from imparo.dynamics.logs.log import Log
 from imparo.dynamics.recordings import RECORDINGS, recording
-from imparo.persistence import load, save
 
 DH = [(0, 0, 0, 0), (0.4, np.pi / 2, 0.1, 0), (0.3, -np.pi / 2, 0.2, 0.5)]
 COUPLING = np.array([[1.0, 0, 0], [0, 2.0, 0], [0, 1.0, -1.0]])
@@ -175,85 +172,6 @@ def test_the_tiago_s_velocities_are_those_of_its_positions_and_not_the_logged_on
     assert_allclose(arm.log.dq[1:], expected[1:], atol=2e-3)
     assert arm.log.joints == tuple(f"arm_{i}_joint" for i in (1, 2, 3, 4))
     assert_allclose(arm.log.y / [2, 3, 4, 5], np.tile([13.6, 13.6, -8.7, -8.7], (len(late), 1)))
-
-
-# Robots with coupled gears.
-
-
-def test_motors_and_joints_do_the_same_work(rng):
-    pytest.importorskip("pinocchio")
-    robot, geared = Robot.from_dh(DH), GearedRobot.from_dh(DH, coupling=COUPLING)
-    q, dq, ddq = rng.normal(size=(3, 20, 3))
-    motors = [part @ COUPLING.T for part in (q, dq, ddq)]
-    pi = rng.normal(size=30)
-    joint_torques = robot.regressor(q, dq, ddq) @ pi
-    motor_torques = geared.regressor(*motors) @ pi
-    # Virtual work: for any motion of the joints, not only the one under way.
-    for v in rng.normal(size=(5, 3)):
-        assert_allclose(joint_torques @ v, motor_torques @ (COUPLING @ v), atol=1e-12)
-    assert_allclose(geared.regressor(*(part[3] for part in motors)) @ pi, motor_torques[3])
-
-
-def test_a_geared_robot_s_torques_are_its_regressor_times_its_parameters(rng):
-    pytest.importorskip("pinocchio")
-    arrays = arrays_of_a_chain(["a", "b", "c"])
-    geared = GearedRobot.from_arrays(arrays, coupling=COUPLING)
-    states = rng.normal(size=(3, 10, 3))
-    torques = geared.inverse_dynamics(*states)
-    assert_allclose(geared.regressor(*states) @ geared.parameters, torques, atol=1e-12)
-    assert np.abs(torques).max() > 1
-
-
-def test_a_geared_robot_s_jacobian_is_the_derivative_of_its_position(rng):
-    pytest.importorskip("pinocchio")
-    geared = GearedRobot.from_dh(DH, coupling=COUPLING)
-    theta, h = rng.normal(size=3), 1e-6
-    slopes = [
-        (geared.position(theta + h * e, "link_3") - geared.position(theta - h * e, "link_3"))
-        for e in np.eye(3)
-    ]
-    assert_allclose(geared.jacobian(theta, "link_3"), np.array(slopes).T / (2 * h), atol=1e-8)
-
-
-def test_limits_of_motors_are_the_least_that_hold_all_positions_of_joints():
-    geared = GearedRobot.from_arrays(arrays_of_a_chain(["a", "b", "c"]), coupling=COUPLING)
-    corners = np.array(np.meshgrid(*[[-3.0, 3.0]] * 3)).reshape(3, -1)
-    turned = COUPLING @ corners
-    bounds = np.stack([turned.min(axis=1), turned.max(axis=1)], axis=1)
-    assert_allclose(geared.position_limits, bounds)
-    free = GearedRobot.from_dh(DH, coupling=COUPLING)
-    assert_array_equal(free.position_limits, [[-np.inf, np.inf]] * 3)
-
-
-def test_a_geared_robot_comes_back_from_a_file_and_from_a_copy(tmp_path, rng):
-    pytest.importorskip("pinocchio")
-    geared = GearedRobot.from_dh(DH, coupling=COUPLING)
-    states = rng.normal(size=(3, 4, 3))
-    expected = geared.regressor(*states)
-    save(geared, tmp_path / "robot.imparo")
-    for again in (load(tmp_path / "robot.imparo"), copy.deepcopy(geared)):
-        assert isinstance(again, GearedRobot)
-        assert_array_equal(again.regressor(*states), expected)
-
-
-@pytest.mark.parametrize(
-    ("coupling", "says"),
-    [
-        (np.eye(2), "3 rows of 3"),
-        (np.full((3, 3), np.nan), "finite"),
-        (np.ones((3, 3)), "singular"),
-    ],
-    ids=["shape", "nan", "singular"],
-)
-def test_a_coupling_that_cannot_be_is_refused(coupling, says):
-    with pytest.raises(ValueError, match=says):
-        GearedRobot.from_dh(DH, coupling=coupling)
-
-
-def test_a_geared_robot_says_how_many_columns_it_expects(rng):
-    pytest.importorskip("pinocchio")
-    with pytest.raises(ValueError, match="one column was expected for each of the 3 joints"):
-        GearedRobot.from_dh(DH, coupling=COUPLING).regressor(rng.normal(size=(5, 4)))
 
 
 # What is not there.

@@ -1,5 +1,6 @@
 """What the learners of dynamics share: states in, wrenches or torques out."""
 
+from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
@@ -8,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from imparo.engine import Array
 from imparo.estimators.inputs import all_or_nothing, check_type
+from imparo.lifelong.inputs import is_number
 from imparo.lifelong.stream_inputs import StreamInputs
 
 # Rows whose regressors and features are held at a time.
@@ -45,7 +47,7 @@ def joined(q: Any, dq: Any, ddq: Any) -> Array:
     return np.concatenate(parts, axis=1)
 
 
-class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstimator):
+class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstimator, ABC):
     """Base of the parametric, the nonparametric and the semiparametric learner."""
 
     n_seen_: int
@@ -60,17 +62,17 @@ class DynamicsLearner(MultiOutputMixin, RegressorMixin, StreamInputs, BaseEstima
 
     # What each of them has.
 
+    @abstractmethod
     def _begin(self, X: Array, n_outputs: int) -> None:
         """Check parameters and set up the empty model."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _learn_rows(self, X: Array, Y: Array) -> None:
         """Learn rows in their order."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _predict_rows(self, X: Array, deviations: bool) -> tuple[Array, Array | None]:
         """Return predictions and, if asked for, standard deviations."""
-        raise NotImplementedError
 
     # Learning.
 
@@ -212,30 +214,15 @@ def _check_motion(X: Array) -> None:
         )
 
 
-def check_forgetting(forgetting: Any, kind: Any) -> None:
-    """Raise unless a forgetting factor and its kind are what they must be."""
-    number = isinstance(forgetting, int | float | np.number) and not isinstance(
-        forgetting, bool
-    )
-    check_type("forgetting", forgetting, "a number above 0 and up to 1", number)
-    check_type("forgetting", forgetting, "a number above 0 and up to 1", 0 < forgetting <= 1)
-    kinds = ("exponential", "directional")
-    check_type("forgetting_kind", kind, f"one of {', '.join(kinds)}", kind in kinds)
-
-
 def check_positive(name: str, value: Any) -> float:
     """Return a number above 0, checked."""
-    fits = _is_number(value) and 0 < value < np.inf
+    fits = is_number(value) and 0 < value < np.inf
     check_type(name, value, "a number above 0 and finite", fits)
     return float(value)
 
 
 def check_penalty(value: Any) -> float:
     """Return a penalty whose root, and rows divided by it, are numbers."""
-    fits = _is_number(value) and _LEAST <= value < np.inf
+    fits = is_number(value) and _LEAST <= value < np.inf
     check_type("penalty", value, f"a finite number of at least {_LEAST:g}", fits)
     return float(value)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)

@@ -7,7 +7,6 @@ import numpy as np
 
 from imparo.dynamics.learner import (
     DynamicsLearner,
-    check_forgetting,
     check_penalty,
     check_positive,
 )
@@ -15,6 +14,7 @@ from imparo.dynamics.running_scale import RunningScale
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
 from imparo.estimators.transformers import RandomFeatures
+from imparo.lifelong.inputs import DIRECTIONAL, check_forgetting
 from imparo.lifelong.recursion import Judged, Recursion
 from imparo.persistence import persistent
 
@@ -131,7 +131,7 @@ class NonparametricDynamics(DynamicsLearner):
         return Recursion(
             len(self._map) + 1, self.n_outputs_, float(self.penalty),
             forgetting=float(self.forgetting),
-            directional=self.forgetting_kind == "directional",
+            directional=self.forgetting_kind == DIRECTIONAL,
         )  # fmt: skip
 
     def _features_of(self, X: Array) -> Array:

@@ -8,10 +8,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from imparo.dynamics.base import BaseParameters, base_parameters
 from imparo.dynamics.columns import check_extras, extra_columns, extra_names
-from imparo.dynamics.learner import DynamicsLearner, check_forgetting, check_penalty
+from imparo.dynamics.learner import DynamicsLearner, check_penalty
 from imparo.dynamics.robot import WRENCH, Robot
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
+from imparo.lifelong.inputs import DIRECTIONAL, check_forgetting
 from imparo.lifelong.recursion import Recursion
 from imparo.persistence import persistent
 
@@ -140,7 +141,7 @@ class ParametricDynamics(DynamicsLearner):
         self._recursion = Recursion(
             len(self._start), 1, check_penalty(self.penalty),
             forgetting=float(self.forgetting) ** (1 / n_outputs),
-            directional=self.forgetting_kind == "directional",
+            directional=self.forgetting_kind == DIRECTIONAL,
         )  # fmt: skip
         self._left, self._settled = np.zeros(n_outputs), 0
 

@@ -16,12 +16,11 @@ from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_type
 from imparo.features import NystromMap
 from imparo.lifelong.drift import Change, DriftDetector
-from imparo.lifelong.inputs import fitted_map
+from imparo.lifelong.inputs import DIRECTIONAL, check_forgetting, fitted_map
 from imparo.lifelong.recursion import Recursion
 from imparo.lifelong.stream_inputs import StreamInputs
 from imparo.persistence import persistent
 
-EXPONENTIAL, DIRECTIONAL = "exponential", "directional"
 RECORD, FORGET = "record", "forget"
 # Changes that are remembered; a learner that runs for years must not grow.
 _MOST_RECORDS = 1000
@@ -57,12 +56,7 @@ class Learner(StreamInputs, BaseEstimator):
     # Parameters.
 
     def _check_parameters(self: Any) -> None:
-        gamma, kind = self.forgetting, self.forgetting_kind
-        number = isinstance(gamma, int | float | np.number) and not isinstance(gamma, bool)
-        check_type("forgetting", gamma, "a number above 0 and up to 1", number)
-        check_type("forgetting", gamma, "a number above 0 and up to 1", 0 < gamma <= 1)
-        kinds = (EXPONENTIAL, DIRECTIONAL)
-        check_type("forgetting_kind", kind, f"one of {', '.join(kinds)}", kind in kinds)
+        check_forgetting(self.forgetting, self.forgetting_kind)
         drift = self.drift
         known = drift is None or (isinstance(drift, str) and drift in (RECORD, FORGET))
         check_type("drift", drift, f"None, '{RECORD}' or '{FORGET}'", known)

@@ -8,8 +8,8 @@ from sklearn.exceptions import NotFittedError
 from imparo.engine import Array
 from imparo.estimators.inputs import check_type
 from imparo.lifelong import recoding
-from imparo.lifelong.base import DIRECTIONAL, Learner
-from imparo.lifelong.inputs import checked_weight
+from imparo.lifelong.base import Learner
+from imparo.lifelong.inputs import DIRECTIONAL, checked_weight
 from imparo.lifelong.labels import labels_of, sorted_classes
 from imparo.lifelong.recursion import DELAY, Judged
 from imparo.lifelong.reservoir import Example, Reservoir

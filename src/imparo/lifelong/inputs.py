@@ -3,14 +3,30 @@
 import copy
 from typing import Any
 
+import numpy as np
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from imparo.engine import Array
-from imparo.estimators.inputs import stream_weight
+from imparo.estimators.inputs import check_type, stream_weight
 from imparo.estimators.transformers import RandomFeatures
 from imparo.features import FeatureMap
+
+EXPONENTIAL, DIRECTIONAL = "exponential", "directional"
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a parameter is a number, and no truth value."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+
+
+def check_forgetting(gamma: Any, kind: Any) -> None:
+    """Raise unless a forgetting factor and its kind are what they must be."""
+    fits = is_number(gamma) and 0 < gamma <= 1
+    check_type("forgetting", gamma, "a number above 0 and up to 1", fits)
+    kinds = (EXPONENTIAL, DIRECTIONAL)
+    check_type("forgetting_kind", kind, f"one of {', '.join(kinds)}", kind in kinds)
 
 
 def fitted_map(features: Any, X: Array) -> Any:

@@ -62,7 +62,7 @@ def fit(
       imparo dynamics fit xy.npz -o arm.imparo
       imparo dynamics fit run.mcap --robot arm.urdf --joints shoulder,elbow
       imparo dynamics fit panda --kind P
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     console = Console(stderr=as_json, markup=False)
     if output is not None and not output.parent.is_dir():
         raise click.ClickException(f"there is no folder {output.parent} to save the model to")

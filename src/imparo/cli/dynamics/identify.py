@@ -36,7 +36,7 @@ def identify_command(
       imparo dynamics identify xy.npz
       imparo dynamics identify run.bag --robot arm.urdf --extras offset,viscous,coulomb
       imparo dynamics identify icub --json
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     console = Console(stderr=as_json, markup=False)
     with one_sentence():
         about = given(log, robot, joints, locked, sensor, sign, extras)

@@ -73,7 +73,7 @@ def simulate(
       imparo dynamics simulate --plane xy --duration 1000 -o xy.npz
       imparo dynamics simulate --plane xz --payload 0.5@50 -o grasp.npz
       imparo dynamics simulate --robot arm.urdf --motion multisine --rate 100 -o run.csv
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     console = Console(markup=False)
     with one_sentence():
         if not output.parent.is_dir():

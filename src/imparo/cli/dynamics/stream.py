@@ -72,7 +72,7 @@ def stream(
       imparo dynamics stream xz.npz --train xy.npz --pieces 10 --plot stream.png
       imparo dynamics stream run.mcap --robot arm.urdf --forgetting 0.999
       imparo dynamics stream today.bag --robot arm.urdf --keep arm/
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     console = Console(stderr=as_json, markup=False)
     with one_sentence():
         _check(plot, keep, pieces, train)

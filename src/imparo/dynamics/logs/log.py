@@ -99,7 +99,7 @@ class Log:
         texts = (self.joints, self.outputs, self.notes)
         return same and texts == (other.joints, other.outputs, other.notes)
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal by content, notes included
 
     def __getitem__(self, rows: slice) -> "Log":
         if not isinstance(rows, slice):

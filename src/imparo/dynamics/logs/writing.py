@@ -52,7 +52,7 @@ def _npz(log: Log) -> bytes:
     arrays["joints"] = np.array(log.joints, dtype=str)
     arrays["outputs"] = np.array(log.outputs, dtype=str)
     arrays["notes"] = np.array(json.dumps(log.notes))
-    np.savez(file, **arrays)  # type: ignore[arg-type]
+    np.savez(file, **arrays)  # type: ignore[arg-type]  # names are taken for allow_pickle
     return file.getvalue()
 
 
