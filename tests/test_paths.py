@@ -17,7 +17,8 @@ mpl.use("agg")
 @pytest.mark.parametrize("filter", ["tikhonov", "components", "nu"])
 def test_plot_marks_the_best_point(wave, sigma, filter):
     X, y = wave
-    path = KernelRegressor(sigma=sigma, filter=filter, validation=3).fit(X, y).path_
+    model = KernelRegressor(sigma=sigma, filter=filter, validation=3, random_state=0)
+    path = model.fit(X, y).path_
     ax = path.plot()
     marker = next(line for line in ax.lines if line.get_label() == "chosen")
     name = list(path.axes)[-1]
