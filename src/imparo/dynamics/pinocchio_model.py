@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.dynamics.urdf import free_joint
 from imparo.engine import Array
 

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.dynamics.urdf_elements import (
     MOVING,
     TURNING,

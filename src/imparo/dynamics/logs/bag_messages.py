@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.dynamics.logs.checks import listed
 from imparo.engine import Array
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.engine import Array
 
 

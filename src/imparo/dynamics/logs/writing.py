@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.dynamics.logs.log import ARRAYS, STATES, Log
 from imparo.engine import Array
 from imparo.persistence import write_atomically

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from imparo.dynamics.extras import require
+from imparo.extras import require
 from imparo.dynamics.plants.effects import Payload
 from imparo.dynamics.robot import Robot
 from imparo.engine import Array

@@ -1,4 +1,4 @@
-"""Packages that only robots need, named where they are missing."""
+"""Optional packages, named where they are missing."""
 
 import importlib
 from typing import Any

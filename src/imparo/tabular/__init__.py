@@ -1,0 +1,1 @@
+"""Tables in, models out: what the command line does, for Python."""
