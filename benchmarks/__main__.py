@@ -9,6 +9,7 @@ from benchmarks import (
     exact,
     factors,
     features,
+    files,
     large,
     lifelong,
     memory,
@@ -31,6 +32,7 @@ BENCHMARKS = {
     "lifelong": lifelong.main,
     "dynamics": dynamics.main,
     "memory": memory.main,
+    "files": files.main,
 }
 
 # Figures of the documentation, drawn when they are named.

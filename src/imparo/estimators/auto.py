@@ -39,9 +39,10 @@ class AutoRegressor(Regressor, AutoMachine):
         learned, "per-feature" one for every column; "median", "scale", a number and a grid
         as for :class:`NystromRegressor`. Numbers are in the units of X, and columns are then
         left as they are.
-    inputs : "auto", "standard", "robust", "range", "quantile" or "none", default "auto"
-        How columns of numbers are scaled. "auto" compares all but "robust". Centers that are
-        given are centers of prepared columns, unless this is "auto".
+    inputs : "auto", "standard", "robust", "range", "quantile", "none" or None, default "auto"
+        How columns of numbers are scaled. "auto" compares all but "robust"; None takes rows of
+        numbers as they are, such as those that were prepared before. Centers that are given
+        are centers of prepared columns, unless this is "auto".
     target : "auto", "none", "log" or "yeo-johnson", default "auto"
         How outputs are transformed for the fit. Predictions are means of the outputs as they
         were. "auto" compares those that suit skewed outputs.

@@ -72,9 +72,11 @@ class AutoMachine(Subsampled):
     def _checked_inputs(self) -> str:
         """Return how columns are prepared: "" leaves them as they are."""
         known = ("auto", *KINDS)
+        if self.inputs is None:
+            return ""
         if not (isinstance(self.inputs, str) and self.inputs in known):
             words = ", ".join(repr(word) for word in known)
-            raise ValueError(f"inputs={self.inputs!r} must be one of {words}")
+            raise ValueError(f"inputs={self.inputs!r} must be None or one of {words}")
         if self.inputs != "auto":
             return self.inputs
         # Widths and centers that are given are in the units of X.

@@ -245,7 +245,8 @@ def fit_group(group: Group, table: Any, ranked: Any, weight: Array | None) -> Pi
     for name, step in group.steps:
         step = clone(step).set_output(transform="default")
         if isinstance(step, _RANKED):
-            step.fit(until_here(ranked))
+            values = until_here(ranked)
+            step.fit(_medians(values) if _takes_medians(step, values) else values)
         elif isinstance(step, StandardScaler):
             for rows in row_blocks(n, size):
                 step.partial_fit(
@@ -258,6 +259,20 @@ def fit_group(group: Group, table: Any, ranked: Any, weight: Array | None) -> Pi
             step.fit(until_here(slice(0, n)))
         done.append((name, step))
     return Pipeline(done)
+
+
+def _takes_medians(step: Any, values: Any) -> bool:
+    dense = not sparse.issparse(values) and values.dtype.kind == "f"
+    return isinstance(step, SimpleImputer) and step.strategy == "median" and dense
+
+
+def _medians(values: Array) -> Array:
+    """Return one row of medians, of which the imputer's own are the same.
+
+    It would sort masked columns whole, at ten times the cost.
+    """
+    columns = (cells[~np.isnan(cells)] for cells in np.ascontiguousarray(values.T))
+    return np.array([[np.median(cells) if len(cells) else np.nan for cells in columns]])
 
 
 def output_columns(

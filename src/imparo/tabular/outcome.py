@@ -175,7 +175,7 @@ class Account:
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as plain values, for JSON."""
-        found = {k: v for k, v in vars(self).items()}
+        found = dict(vars(self))
         found["path"] = None if self.path is None else self.path.to_dict()
         found["cost"] = asdict(self.cost)
         found["evaluation"] = None if self.evaluation is None else self.evaluation.to_dict()

@@ -1,0 +1,134 @@
+"""What came of a fit or an evaluation, in a few lines for the terminal."""
+
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from imparo.tabular.outcome import Account, Evaluation
+from imparo.theory.costs import as_bytes, as_time
+
+# More classes or outputs than these are left to the report.
+_MOST_PARTS, _MOST_NOTES = 12, 8
+_NAMES = {
+    "rmse": "root mean squared error",
+    "mae": "mean absolute error",
+    "r2": "variance explained (R²)",
+    "error": "misclassified",
+    "balanced_error": "misclassified, mean over classes",
+    "brier": "Brier score of probabilities",
+}
+
+
+def tell_fit(out: Console, account: Account) -> None:
+    """Print what was fitted, on what, and how good it is."""
+    target = escape(_listed(account.target))
+    used = sum(column["use"] == "input" for column in account.columns)
+    columns = f", {used:,} columns" if used else ""
+    out.print(
+        f"[bold]{account.task.capitalize()}[/] of [bold cyan]{target}[/]: "
+        f"{account.rows_read:,} rows{columns} from {escape(account.data)}",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    for note in account.preparation[:_MOST_NOTES]:
+        out.print(f"  · {note}", markup=False, highlight=False, soft_wrap=True)
+    if len(account.preparation) > _MOST_NOTES:
+        more = len(account.preparation) - _MOST_NOTES
+        out.print(f"  · {more} more in the report", highlight=False)
+    out.print(f"  · {account.split}", markup=False, highlight=False, soft_wrap=True)
+    total = sum(account.cost.seconds.values())
+    out.print(
+        f"[bold]{escape(_method(account))}[/], chosen by {escape(account.validation)} "
+        f"in {as_time(account.cost.seconds['fitting'])}"
+        if account.validation
+        else f"[bold]{escape(_method(account))}[/]",
+        highlight=False, soft_wrap=True,
+    )  # fmt: skip
+    if account.stopped:
+        out.print(f"  · {account.stopped}", markup=False, highlight=False, soft_wrap=True)
+    if account.evaluation is not None:
+        tell_evaluation(out, account.evaluation)
+    for sentence in account.warnings:
+        out.print("[yellow]Note:[/] ", end="")
+        out.print(sentence, markup=False, highlight=False, soft_wrap=True)
+    out.print(
+        f"[dim]{as_time(total)} in all, at most {as_bytes(account.cost.peak_bytes)} of "
+        "memory[/]",
+        highlight=False,
+    )
+
+
+def tell_evaluation(out: Console, evaluation: Evaluation) -> None:
+    """Print how good predictions are, beside the simplest model."""
+    grid = Table(box=box.SIMPLE_HEAD, title=f"On {evaluation.rows:,} {_rows(evaluation)}",
+                 title_justify="left", title_style="bold")  # fmt: skip
+    grid.add_column("")
+    grid.add_column("model", justify="right", style="bold")
+    simplest = "mean" if evaluation.task == "regression" else "most frequent class"
+    grid.add_column(simplest, justify="right", style="dim")
+    for name, value in evaluation.metrics.items():
+        other = evaluation.baseline.get(name)
+        shown = "" if other is None else _value(name, other)
+        grid.add_row(_NAMES.get(name, name), _value(name, value), shown)
+    out.print(grid)
+    if 1 < len(evaluation.parts) <= _MOST_PARTS:
+        out.print(_parts(evaluation))
+    elif len(evaluation.parts) > _MOST_PARTS:
+        what = "classes" if evaluation.classes else "outputs"
+        out.print(f"[dim]{len(evaluation.parts)} {what}: see the report[/]", highlight=False)
+
+
+def _parts(evaluation: Evaluation) -> Table:
+    classes = evaluation.task == "classification"
+    names = (
+        ("rows", "precision", "recall", "f1") if classes else ("rmse", "mae", "r2", "deviation")
+    )
+    grid = Table(box=box.SIMPLE_HEAD)
+    grid.add_column("class" if classes else "output")
+    for name in names:
+        grid.add_column(name.upper() if name in ("rmse", "mae") else name, justify="right")
+    for part in evaluation.parts:
+        cells = [f"{part[n]:,}" if n == "rows" else _value(n, part[n]) for n in names]
+        grid.add_row(escape(str(part["class" if classes else "output"])), *cells)
+    return grid
+
+
+def _rows(evaluation: Evaluation) -> str:
+    words = evaluation.source
+    start = f"{evaluation.rows:,} "
+    return escape(words.removeprefix(start))
+
+
+def _value(name: str, value: float) -> str:
+    if value != value:
+        return "–"
+    if name in ("error", "balanced_error", "r2", "precision", "recall", "f1"):
+        return f"{100 * value:.1f} %"
+    return f"{value:,.4g}"
+
+
+def _method(account: Account) -> str:
+    chosen = account.chosen
+    words = [account.method]
+    if "kernel" in chosen:
+        words.append(f"{chosen['kernel']} kernel")
+    sigma: Any = chosen.get("sigma")
+    if isinstance(sigma, tuple | list):
+        words.append("a width for each column")
+    elif sigma is not None:
+        words.append(f"σ = {sigma:.3g}")
+    if chosen.get("penalty") is not None:
+        words.append(f"λ = {chosen['penalty']:.2g}")
+    for name, what in (("n_centers", "centers"), ("n_features", "features"),
+                       ("iterations", "iterations")):  # fmt: skip
+        if chosen.get(name) is not None:
+            words.append(f"{chosen[name]:,} {what}")
+    if "averaged_models" in chosen:
+        words.append(f"average of {chosen['averaged_models']} models")
+    return ", ".join(words)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
