@@ -9,6 +9,7 @@ of its transformers that are listed here, and runs no code of the file.
 
 import functools
 import hashlib
+import importlib
 import json
 import os
 import secrets
@@ -40,6 +41,22 @@ from imparo.errors import FileFormatError
 FORMAT = 1
 _KEY = "imparo"
 _CLASSES: dict[str, type] = {}
+# Modules that, with what they import, hold every persistent class: imported when a file holds
+# a class that is not known yet, until it is. The light ones come first.
+_HOLDERS = (
+    "imparo.kernels",
+    "imparo.losses",
+    "imparo.conditions",
+    "imparo.factors",
+    "imparo.filters",
+    "imparo.features",
+    "imparo.sgm",
+    "imparo.preparation",
+    "imparo.estimators",
+    "imparo.lifelong",
+    "imparo.dynamics",
+    "imparo.tabular",
+)
 # Transformers that models hold; their state is arrays and plain values, and no functions.
 _TRANSFORMERS: dict[str, type] = {
     cls.__name__: cls
@@ -342,9 +359,18 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
             return _restore(cls, inner[1], path)
     if kind == "$sklearn":
         return _restore_transformer(inner[0], inner[1], inner[2], path)
-    if kind == "$object" and inner[0] in _CLASSES:
-        return _restore(_CLASSES[inner[0]], inner[1], path)
+    if kind == "$object" and (cls := _class_named(inner[0])) is not None:
+        return _restore(cls, inner[1], path)
     raise FileFormatError(f"{path} holds {kind} {content!r:.60}, unknown to this imparo")
+
+
+def _class_named(name: str) -> type | None:
+    """Return a persistent class, importing the modules of imparo that may hold it."""
+    for module in _HOLDERS:
+        if name in _CLASSES:
+            break
+        importlib.import_module(module)
+    return _CLASSES.get(name)
 
 
 def _restore_transformer(name: str, state: dict[str, Any], made: str, path: Path) -> Any:

@@ -7,9 +7,11 @@ from typing import Any
 import click
 
 from imparo.cli.common import console, guarded
+from imparo.cli.completion import DATA
 from imparo.cli.options import (
     READING,
     Names,
+    command_line,
     json_option,
     reading,
     reading_options,
@@ -21,7 +23,7 @@ from imparo.cli.telling import tell_evaluation
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data")
+@click.argument("data", type=DATA)
 @click.option("--target", "-t", type=Names(), default="", metavar="COLUMNS",
               help="Name of the target in DATA, if it is not that of the fit.")  # fmt: skip
 @report_option
@@ -41,8 +43,9 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
       imparo evaluate model.imparo 'days/*.parquet' --report judged.html
       imparo evaluate model.imparo test.csv --json
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
-    from imparo.reports import check_report_path, write_report
+    from imparo.reports import check_report_path, evaluation_page, write_report
     from imparo.tabular import as_rows, evaluate_table, open_model
+    from imparo.tabular.accounting import environment
 
     out = console(as_json)
     for path in reports:
@@ -53,9 +56,16 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
         read["n_columns"] = found.n_columns
     rows = as_rows(data, prefer="test", **read)
     with steps(out) as show:
-        evaluation = evaluate_table(found, rows, target, show=show)
+        evaluation = evaluate_table(found, rows, target, source=data, show=show)
     for path in reports:
-        write_report(evaluation, path)
+        if path.suffix.lower() == ".json":
+            write_report(evaluation, path)
+            continue
+        about = {"file": str(model), **_described(found)}
+        page = evaluation_page(
+            evaluation, about, command=command_line(), environment=environment()
+        )
+        write_report(page, path)
     if as_json:
         told = evaluation.to_dict() | {"bad_rows": rows.bad.count, "model": str(model)}
         click.echo(json.dumps(told))
@@ -66,3 +76,15 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
     for path in reports:
         out.print("[bold]Report:[/] ", end="")
         out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+
+
+def _described(model: Any) -> dict[str, str]:
+    """Return what a model is, in a few words for the report."""
+    made = getattr(model, "made", {})
+    told = {"fitted to": made.get("data"), "rows": made.get("rows_fitted"),
+            "method": made.get("method"), **made.get("chosen", {})}  # fmt: skip
+    return {
+        name: f"{value:,.4g}" if isinstance(value, float) else str(value)
+        for name, value in told.items()
+        if value is not None and not isinstance(value, list)
+    }

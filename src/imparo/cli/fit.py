@@ -1,19 +1,19 @@
 """``imparo fit``: a good model of a file, and an honest account of it, in one line."""
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
 from imparo.cli.common import INTERRUPTED, console, guarded
+from imparo.cli.completion import DATA
 from imparo.cli.options import (
     READING,
     Names,
     Numbers,
     check_place,
+    command_line,
     json_option,
     reading,
     reading_options,
@@ -93,7 +93,7 @@ _split_options = together(
 
 
 @click.command()
-@click.argument("data")
+@click.argument("data", type=DATA)
 @_column_options
 @_split_options
 @_method_options
@@ -146,7 +146,7 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
             drop=options["drop"], weight=options["weight"], group=options["group"],
             time=options["time_column"], split=options["split"], test=options["test"],
             missing=options["missing"], seed=options["seed"], scratch=scratch,
-            curve=bool(reports), command=_command(), progress=show,
+            curve=bool(reports), command=command_line(), progress=show,
             read=reading(**{name: options[name] for name in READING}), **given,
         )  # fmt: skip
     if output is not None:
@@ -157,15 +157,10 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
         click.echo(json.dumps(fitted.account.to_dict() | {"model": output and str(output)}))
     else:
         tell_fit(out, fitted.account)
-        for what, path in [("Model", output), *(("Report", path) for path in reports)]:
-            if path is not None:
-                out.print(f"[bold]{what}:[/] ", end="")
-                out.print(str(path), markup=False, highlight=False, soft_wrap=True)
+        written = [("Model", output)] if output is not None else []
+        for what, place in [*written, *(("Report", path) for path in reports)]:
+            out.print(f"[bold]{what}:[/] ", end="")
+            out.print(str(place), markup=False, highlight=False, soft_wrap=True)
     if fitted.interrupted:
         click.echo("Interrupted: this is the best model until then.", err=True)
         raise click.exceptions.Exit(INTERRUPTED)
-
-
-def _command() -> str:
-    """Return the command line as it was typed."""
-    return shlex.join(["imparo", *sys.argv[1:]])

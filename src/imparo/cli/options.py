@@ -1,12 +1,12 @@
 """Options that the commands on files share: how to read, what to tell."""
 
+import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-
-from imparo.data.readers import BadRows
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -93,6 +93,8 @@ report_option = click.option(
 
 def reading(**given: Any) -> dict[str, Any]:
     """Return how to read, as :func:`imparo.tabular.as_rows` takes it, from the options."""
+    from imparo.data.readers import BadRows
+
     delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(
         given["delimiter"], given["delimiter"]
     )
@@ -119,3 +121,8 @@ def check_place(path: Path | None, what: str) -> None:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file for the {what}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write the {what} to")
+
+
+def command_line() -> str:
+    """Return the command as it was typed, for whoever wants to do it again."""
+    return shlex.join(["imparo", *sys.argv[1:]])

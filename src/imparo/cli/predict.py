@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from imparo.cli.common import console, guarded
+from imparo.cli.completion import DATA
 from imparo.cli.options import (
     READING,
     Names,
@@ -20,7 +21,7 @@ from imparo.cli.steps import steps
 
 @click.command()
 @click.argument("model", type=click.Path(path_type=Path))
-@click.argument("data")
+@click.argument("data", type=DATA)
 @click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
     help="Where to write: .csv, .tsv, .jsonl, .parquet, .arrow, .feather, .npy, .npz; standard "

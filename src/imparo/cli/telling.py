@@ -1,14 +1,14 @@
 """What came of a fit or an evaluation, in a few lines for the terminal."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from imparo.tabular.outcome import Account, Evaluation
-from imparo.theory.costs import as_bytes, as_time
+if TYPE_CHECKING:
+    from imparo.tabular.outcome import Account, Evaluation
 
 # More classes or outputs than these are left to the report.
 _MOST_PARTS, _MOST_NOTES = 12, 8
@@ -22,8 +22,10 @@ _NAMES = {
 }
 
 
-def tell_fit(out: Console, account: Account) -> None:
+def tell_fit(out: Console, account: "Account") -> None:
     """Print what was fitted, on what, and how good it is."""
+    from imparo.theory.costs import as_bytes, as_time
+
     target = escape(_listed(account.target))
     used = sum(column["use"] == "input" for column in account.columns)
     columns = f", {used:,} columns" if used else ""
@@ -60,7 +62,7 @@ def tell_fit(out: Console, account: Account) -> None:
     )
 
 
-def tell_evaluation(out: Console, evaluation: Evaluation) -> None:
+def tell_evaluation(out: Console, evaluation: "Evaluation") -> None:
     """Print how good predictions are, beside the simplest model."""
     grid = Table(box=box.SIMPLE_HEAD, title=f"On {evaluation.rows:,} {_rows(evaluation)}",
                  title_justify="left", title_style="bold")  # fmt: skip
@@ -80,7 +82,7 @@ def tell_evaluation(out: Console, evaluation: Evaluation) -> None:
         out.print(f"[dim]{len(evaluation.parts)} {what}: see the report[/]", highlight=False)
 
 
-def _parts(evaluation: Evaluation) -> Table:
+def _parts(evaluation: "Evaluation") -> Table:
     classes = evaluation.task == "classification"
     names = (
         ("rows", "precision", "recall", "f1") if classes else ("rmse", "mae", "r2", "deviation")
@@ -95,7 +97,7 @@ def _parts(evaluation: Evaluation) -> Table:
     return grid
 
 
-def _rows(evaluation: Evaluation) -> str:
+def _rows(evaluation: "Evaluation") -> str:
     words = evaluation.source
     start = f"{evaluation.rows:,} "
     return escape(words.removeprefix(start))
@@ -109,7 +111,7 @@ def _value(name: str, value: float) -> str:
     return f"{value:,.4g}"
 
 
-def _method(account: Account) -> str:
+def _method(account: "Account") -> str:
     chosen = account.chosen
     words = [account.method]
     if "kernel" in chosen:

@@ -6,6 +6,7 @@ from importlib.resources import files
 
 import numpy as np
 
+from imparo.data.frames import Frame
 from imparo.engine import Array
 
 
@@ -27,6 +28,12 @@ class Dataset:
     feature_names: list[str]
     target_name: str
     source: str
+
+    @property
+    def frame(self) -> Frame:
+        """All columns by name, the target last."""
+        cells = {name: self.X[:, j] for j, name in enumerate(self.feature_names)}
+        return Frame({**cells, self.target_name: self.y})
 
 
 def load_concrete() -> Dataset:

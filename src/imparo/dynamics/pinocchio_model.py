@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from imparo.extras import require
 from imparo.dynamics.urdf import free_joint
 from imparo.engine import Array
+from imparo.extras import require
 
 
 class PinocchioModel:

@@ -9,7 +9,6 @@ from xml.etree import ElementTree as ET
 import numpy as np
 from scipy.spatial.transform import Rotation
 
-from imparo.extras import require
 from imparo.dynamics.urdf_elements import (
     MOVING,
     TURNING,
@@ -26,6 +25,7 @@ from imparo.dynamics.urdf_elements import (
 )
 from imparo.dynamics.urdf_tables import urdf_of_arrays, urdf_of_dh
 from imparo.engine import Array
+from imparo.extras import require
 
 __all__ = ["Reduced", "free_joint", "read_urdf", "reduce_urdf", "urdf_of_arrays", "urdf_of_dh"]
 

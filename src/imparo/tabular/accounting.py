@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import resource
 import sys
 import warnings
@@ -100,7 +101,7 @@ def account(
     """
     machine = model.machine
     inputs = model.inputs if model.inputs is not None else getattr(machine, "inputs_", None)
-    preparation = [*notes, *(inputs.notes_ if inputs is not None else ())]
+    preparation = [*notes, *(_named(inputs, model) if inputs is not None else ())]
     numbers = getattr(inputs, "numbers", None)
     if numbers is not None and numbers != "none":
         preparation.append(_SCALED[numbers])
@@ -144,6 +145,17 @@ _SCALED = {
     "range": "columns of numbers were scaled to lie between −1 and 1",
     "quantile": "columns of numbers were mapped to normal deviates by their quantiles",
 }
+
+
+def _named(inputs: Any, model: TableModel) -> list[str]:
+    """Return the notes of a preparation, with names of columns in place of x0, x1 and so on."""
+    if model.is_sparse or not set(model.kinds.values()) <= {"number"}:
+        return list(inputs.notes_)  # of a frame, they have names
+
+    def name(found: re.Match[str]) -> str:
+        return f"'{model.columns[int(found[1])]}'"
+
+    return [re.sub(r"'x(\d+)'", name, note) for note in inputs.notes_]
 
 
 def summary(found: Account) -> dict[str, Any]:

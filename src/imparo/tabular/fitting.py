@@ -263,7 +263,7 @@ def _prepared(
             matrix.append(Z)
         show(some.stop, table.n, "preparing columns")
     assert matrix is not None
-    return inputs, matrix.rows()
+    return inputs, matrix.mapped()
 
 
 def _sparse_blocks(table: Gathered, inputs: KernelInputs, fit: Array) -> Callable[[], Any]:

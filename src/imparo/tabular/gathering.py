@@ -243,11 +243,11 @@ def _outputs(block: Frame, target: list[str]) -> Array:
 
 def _known_targets(y: Array, rows: Rows, first: int) -> Array:
     """Return which rows have an output; the others are bad rows."""
+    known: Any
     if y.dtype == object:
         known = np.array([cell is not None for cell in y], bool)
     else:
-        finite = np.isfinite(y)
-        known = finite if y.ndim == 1 else finite.all(axis=1)
+        known = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
     for i in np.flatnonzero(~known):
         what = "infinite" if y.dtype != object and np.isinf(y[i]).any() else "missing"
         rows.bad.report(
@@ -259,7 +259,7 @@ def _known_targets(y: Array, rows: Rows, first: int) -> Array:
 def _gaps(X: Frame) -> Array:
     gaps: Array = np.zeros(len(X), bool)
     for name in X.columns:
-        gaps = np.logical_or(gaps, missing_cells(X[name]))
+        np.logical_or(gaps, missing_cells(X[name]), out=gaps)
     return gaps
 
 

@@ -166,7 +166,7 @@ class TableModel:
         names = [str(name) for name in rows.columns]
         for name in self.columns:
             if name not in names:
-                raise ValueError(f"the model needs {no_column(name, names)}")
+                raise ValueError(f"the model needs '{name}': {no_column(name, names)}")
         frame = as_frame(rows).select(self.columns)
         return frame.matrix(self.columns) if self._plain else frame
 
@@ -200,7 +200,7 @@ class TableModel:
             others = [name for name in offered if name not in {*self.outputs, *rows.targets}]
             nameless = _nameless(columns) or _nameless(others)
             if not (nameless and len(others) == len(columns)):
-                raise ValueError(f"the model needs {no_column(gone[0], names)}")
+                raise ValueError(f"the model needs '{gone[0]}': {no_column(gone[0], names)}")
             columns = others
         for found, name in zip(columns, self.columns, strict=True):
             wanted, is_now = self.kinds[name], rows.kinds[found]

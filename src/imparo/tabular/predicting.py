@@ -102,6 +102,7 @@ def evaluate_table(
     rows: Rows,
     target: Sequence[str] = (),
     *,
+    source: str = "",
     show: Show = lambda done, total, what: None,
 ) -> Evaluation:
     """Judge a model by a table that it has not seen.
@@ -113,6 +114,8 @@ def evaluate_table(
         With the target.
     target : sequence of str
         Names of the target's columns here; those of the fit if empty.
+    source : str
+        What the rows are called, for the evaluation to tell.
     show : callable
 
     Returns
@@ -121,8 +124,10 @@ def evaluate_table(
     """
     names = [] if rows.is_sparse else _targets(model, rows, target)
     where = rows.files[0].name if len(rows.files) == 1 else f"{len(rows.files)} files"
-    source = f"rows of {where}" if rows.files else "rows in memory"
-    judge = Judge(model.task, model.outputs, model.classes, model.baseline, source)
+    if not rows.files:
+        where = source or "memory"
+    told = f"rows of {where}" if rows.files or source else "rows in memory"
+    judge = Judge(model.task, model.outputs, model.classes, model.baseline, told)
     seen = 0
     for block, X in _read(model, rows, names, show, "judging"):
         y = block.y if rows.is_sparse else _outputs(block, names, model)

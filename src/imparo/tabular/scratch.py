@@ -4,7 +4,6 @@ A text file is parsed once, whatever the number of passes; numbers are then at h
 the disk, or the system's cache of it, gives them.
 """
 
-import mmap
 import os
 import shutil
 import tempfile
@@ -78,23 +77,43 @@ class ScratchMatrix:
         self.n += len(content)
         self._scratch.note_written(content.nbytes)
 
-    def rows(self) -> np.memmap:
+    def finish(self) -> None:
+        """End writing, and open for reading."""
+        self._file.close()
+        self._file = self._path.open("rb", buffering=0)
+
+    def read(self, places: Any) -> Array:
+        """Return some rows: of a slice, or of positions.
+
+        Read, not mapped: to look at scattered rows of a map is to have all of it in memory.
+        """
+        size = self._width * self._dtype.itemsize
+        handle = self._file.fileno()
+        if isinstance(places, slice):
+            start, stop, _ = places.indices(self.n)
+            found = np.empty((max(0, stop - start), self._width), self._dtype)
+            if found.size:
+                _fill(handle, found, start * size)
+            return found
+        found = np.empty((len(places), self._width), self._dtype)
+        for i, place in enumerate(np.asarray(places).tolist()):
+            found[i] = np.frombuffer(os.pread(handle, size, place * size), self._dtype)
+        return found
+
+    def mapped(self) -> np.memmap:
         """Return what was written as a memory map, to be read only."""
         self._file.close()
         return np.memmap(self._path, self._dtype, "r", shape=(self.n, self._width))
 
-    def remove(self) -> None:
-        """Give the disk back; maps that are open stay readable."""
-        self._file.close()
-        self._path.unlink(missing_ok=True)
 
-
-def forget_pages(*maps: np.memmap | None) -> None:
-    """Give back the memory that reading a map has taken; the file stays as it is."""
-    for found in maps:
-        pages = getattr(found, "_mmap", None)
-        if pages is not None and hasattr(mmap, "MADV_DONTNEED"):
-            pages.madvise(mmap.MADV_DONTNEED)
+def _fill(handle: int, found: Array, offset: int) -> None:
+    """Read bytes of a file into an array."""
+    view = memoryview(found.reshape(-1).view(np.uint8))  # type: ignore[arg-type]
+    while len(view):
+        count = os.preadv(handle, [view], offset)
+        if not count:
+            raise OSError("a scratch file has become shorter while it was in use")
+        view, offset = view[count:], offset + count
 
 
 class DiskTable:
@@ -123,7 +142,6 @@ class DiskTable:
         ]
         self._codes: list[dict[Any, int]] = [{} for _ in self._texts]
         self._values: list[Array] = []
-        self._maps: list[np.memmap | None] = []
         self.n = 0
 
     @property
@@ -150,37 +168,28 @@ class DiskTable:
 
     def finish(self) -> "DiskTable":
         """End writing, and open for reading."""
-        used = (self._numbers, self._texts, self._dates)
-        self._maps = [
-            file.rows() if names else None
-            for file, names in zip(self._files, used, strict=True)
-        ]
+        for file in self._files:
+            file.finish()
         self._values = [np.array(list(known), dtype=object) for known in self._codes]
         return self
 
     def rows(self, places: Any) -> Any:
         """Return some rows: a matrix if all columns hold numbers, else a Frame."""
-        numbers, codes, dates = self._maps
+        numbers, texts, dates = self._files
         if self.plain:
-            assert numbers is not None
-            found = np.array(numbers[places])
-            forget_pages(numbers)
-            return found
+            return numbers.read(places)
         cells: dict[str, Array] = {}
-        for j, name in enumerate(self._numbers):
-            cells[name] = np.array(numbers[places, j])  # type: ignore[index]
-        for j, name in enumerate(self._texts):
-            cells[name] = self._values[j][codes[places, j]]  # type: ignore[index]
-        for j, name in enumerate(self._dates):
-            whole = np.array(dates[places, j])  # type: ignore[index]
-            cells[name] = whole.view(self._date_types[name])
-        forget_pages(*self._maps)
+        if self._numbers:
+            found = numbers.read(places)
+            cells |= {name: found[:, j] for j, name in enumerate(self._numbers)}
+        if self._texts:
+            codes = texts.read(places)
+            cells |= {name: self._values[j][codes[:, j]] for j, name in enumerate(self._texts)}
+        if self._dates:
+            whole = np.asfortranarray(dates.read(places))
+            for j, name in enumerate(self._dates):
+                cells[name] = whole[:, j].view(self._date_types[name])
         return Frame({name: cells[name] for name in self.columns})
-
-    def remove(self) -> None:
-        """Give the disk back."""
-        for file in self._files:
-            file.remove()
 
 
 def _small(kind: str) -> int:
@@ -217,7 +226,8 @@ class SparseDisk:
         """End writing, and open for reading."""
         self._ends = [np.concatenate(self._ends)]
         self.n = len(self._ends[0]) - 1
-        self._maps = [self._data.rows(), self._indices.rows()] if self._data.n else []
+        for file in (self._data, self._indices):
+            file.finish()
         return self
 
     def rows(self, places: Any) -> Any:
@@ -232,8 +242,5 @@ class SparseDisk:
         ends = self._ends[0][start : stop + 1]
         cells = slice(int(ends[0]), int(ends[-1]))
         shape = (stop - start, self.width)
-        if not self._maps:
-            return sparse.csr_array(shape)
-        data, indices = (np.array(found[cells, 0]) for found in self._maps)
-        forget_pages(*self._maps)
+        data, indices = (file.read(cells)[:, 0] for file in (self._data, self._indices))
         return sparse.csr_array((data, indices, ends - ends[0]), shape=shape)

@@ -2,13 +2,19 @@
 
 import click
 
-from imparo.cli.dynamics.fit import fit
-from imparo.cli.dynamics.identify import identify_command
-from imparo.cli.dynamics.simulate import simulate
-from imparo.cli.dynamics.stream import stream
+from imparo.cli.helping import LazyGroup
+
+_SECTIONS = {
+    "Commands": {
+        "simulate": "Simulate a robot that follows a path, and write its log.",
+        "fit": "Fit a model to a log, and judge it by its last part.",
+        "stream": "Predict every sample of a log, then learn it.",
+        "identify": "Identify the base parameters of a robot from a log.",
+    }
+}
 
 
-@click.group()
+@click.group(cls=LazyGroup, package=__name__, sections=_SECTIONS)
 def dynamics() -> None:
     """Learn the inverse dynamics of a robot: from states to torques or a wrench.
 
@@ -23,7 +29,3 @@ def dynamics() -> None:
       imparo dynamics stream xz.npz --train xy.npz --plot stream.png
       imparo dynamics identify xy.npz
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
-
-
-for _command in (simulate, fit, stream, identify_command):
-    dynamics.add_command(_command)

@@ -8,8 +8,8 @@ import click
 import numpy as np
 from rich.console import Console
 from rich.table import Table as Grid
-from sklearn.base import clone
 
+from imparo.cli.common import console, guarded
 from imparo.cli.dynamics.options import (
     NP,
     SP,
@@ -18,11 +18,8 @@ from imparo.cli.dynamics.options import (
     given,
     learner_options,
     learners,
-    one_sentence,
     robot_options,
 )
-from imparo.dynamics import output_groups, tune
-from imparo.persistence import save
 
 # Two for each of the stretches of time that width and penalty are chosen by.
 _LEAST = 8
@@ -45,6 +42,7 @@ _LEAST = 8
     help="Where to save the model, fitted on the whole log.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@guarded
 def fit(
     log: str, robot: str | None, joints: str | None, locked: tuple[str, ...],
     sensor: str | None, sign: str, extras: str | None, features: int, sigma: float | None,
@@ -63,41 +61,44 @@ def fit(
       imparo dynamics fit run.mcap --robot arm.urdf --joints shoulder,elbow
       imparo dynamics fit panda --kind P
     """  # noqa: D301  # click's mark
-    console = Console(stderr=as_json, markup=False)
+    from sklearn.base import clone
+
+    from imparo.persistence import save
+
+    out = console(as_json, markup=False)
     if output is not None and not output.parent.is_dir():
-        raise click.ClickException(f"there is no folder {output.parent} to save the model to")
-    with one_sentence():
-        about = given(log, robot, joints, locked, sensor, sign, extras)
-        models = learners(
-            about, features, sigma, penalty, forgetting, parametric_forgetting, seed
+        raise FileNotFoundError(f"there is no folder {output.parent} to save the model to")
+    about = given(log, robot, joints, locked, sensor, sign, extras)
+    models = learners(about, features, sigma, penalty, forgetting, parametric_forgetting, seed)
+    later = np.arange(len(about.X)) >= len(about.X) - round(validation * len(about.X))
+    if (~later).sum() < _LEAST or not later.any():
+        raise ValueError(
+            f"{log} has too few samples ({len(about.X)}) to learn from at least {_LEAST} "
+            "and hold some out"
         )
-        later = np.arange(len(about.X)) >= len(about.X) - round(validation * len(about.X))
-        if (~later).sum() < _LEAST or not later.any():
-            raise ValueError(
-                f"{log} has too few samples ({len(about.X)}) to learn from at least {_LEAST} "
-                "and hold some out"
-            )
-        with console.status("learning …"):
-            errors = {}
-            for name, model in models.items():
-                if name in (NP, SP) and (sigma is None or penalty is None):
-                    models[name] = model = _tuned(model, about, later, sigma, penalty)
-                earlier = clone(model).fit(about.X[~later], about.Y[~later])
-                left = earlier.predict(about.X[later]) - about.Y[later]
-                errors[name] = np.sqrt(np.mean(np.square(left), axis=0))
-            chosen = clone(models[kind.upper()]).fit(about.X, about.Y)
-            if output is not None:
-                save(chosen, output)
+    with out.status("learning …"):
+        errors = {}
+        for name, model in models.items():
+            if name in (NP, SP) and (sigma is None or penalty is None):
+                models[name] = model = _tuned(model, about, later, sigma, penalty)
+            earlier = clone(model).fit(about.X[~later], about.Y[~later])
+            left = earlier.predict(about.X[later]) - about.Y[later]
+            errors[name] = np.sqrt(np.mean(np.square(left), axis=0))
+        chosen = clone(models[kind.upper()]).fit(about.X, about.Y)
+        if output is not None:
+            save(chosen, output)
     report = _report(about, models, errors, int(later.sum()), kind.upper(), output)
     if as_json:
         click.echo(json.dumps(report))
     else:
-        _print(console, about, report)
+        _print(out, about, report)
 
 
 def _tuned(
     model: Any, about: Given, later: Any, sigma: float | None, penalty: float | None
 ) -> Any:
+    from imparo.dynamics import tune
+
     sigmas = None if sigma is None else [sigma]
     penalties = None if penalty is None else [penalty]
     X, Y = about.X[~later], about.Y[~later]
@@ -125,6 +126,8 @@ def _report(
 
 
 def _print(console: Console, about: Given, report: dict[str, Any]) -> None:
+    from imparo.dynamics import output_groups
+
     n, held = report["samples"], report["held_out"]
     console.print(f"{about.name}: {n} samples, the last {held} held out", markup=False)
     grid = Grid("RMSE, held out", title_justify="left")

@@ -1,15 +1,18 @@
 """``imparo dynamics identify``: parameters of a robot, with uncertainties."""
 
 import json
-from typing import Any
+from math import isnan
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from rich.console import Console
 from rich.table import Table as Grid
 
-from imparo.cli.dynamics.options import Given, given, one_sentence, robot_options
-from imparo.dynamics import Identification, identify
+from imparo.cli.common import console, guarded
+from imparo.cli.dynamics.options import Given, given, robot_options
+
+if TYPE_CHECKING:
+    from imparo.dynamics import Identification
 
 
 @click.command("identify")
@@ -21,6 +24,7 @@ from imparo.dynamics import Identification, identify
     help="λ, around the parameters of the description.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+@guarded
 def identify_command(
     log: str, robot: str | None, joints: str | None, locked: tuple[str, ...],
     sensor: str | None, sign: str, extras: str | None, penalty: float, as_json: bool,
@@ -37,19 +41,20 @@ def identify_command(
       imparo dynamics identify run.bag --robot arm.urdf --extras offset,viscous,coulomb
       imparo dynamics identify icub --json
     """  # noqa: D301  # click's mark
-    console = Console(stderr=as_json, markup=False)
-    with one_sentence():
-        about = given(log, robot, joints, locked, sensor, sign, extras)
-        wanted = about.settings.get("extras", ("offset",))
-        with console.status("identifying …"):
-            found = identify(about.robot, about.X, about.Y, extras=wanted, penalty=penalty)
+    from imparo.dynamics import identify
+
+    out = console(as_json, markup=False)
+    about = given(log, robot, joints, locked, sensor, sign, extras)
+    wanted = about.settings.get("extras", ("offset",))
+    with out.status("identifying …"):
+        found = identify(about.robot, about.X, about.Y, extras=wanted, penalty=penalty)
     if as_json:
         click.echo(json.dumps(_report(about, found)))
     else:
-        _print(console, about, found)
+        _print(out, about, found)
 
 
-def _report(about: Given, found: Identification) -> dict[str, Any]:
+def _report(about: Given, found: "Identification") -> dict[str, Any]:
     rows = zip(found.names, found.values, found.std, found.description, strict=True)
     return {
         "log": about.name,
@@ -59,7 +64,7 @@ def _report(about: Given, found: Identification) -> dict[str, Any]:
                 "name": name,
                 "value": float(value),
                 "std": float(std),
-                "description": None if np.isnan(said) else float(said),
+                "description": None if isnan(said) else float(said),
             }
             for name, value, std, said in rows
         ],
@@ -73,14 +78,14 @@ def _report(about: Given, found: Identification) -> dict[str, Any]:
     }
 
 
-def _print(console: Console, about: Given, found: Identification) -> None:
+def _print(console: Console, about: Given, found: "Identification") -> None:
     grid = Grid("parameter", title=f"{about.name}: base parameters", title_justify="left")
     for column in ("identified", "deviation", "description"):
         grid.add_column(column, justify="right")
     for name, value, std, said in zip(
         found.names, found.values, found.std, found.description, strict=True
     ):
-        shown = "" if np.isnan(said) else f"{said:.5g}"
+        shown = "" if isnan(said) else f"{said:.5g}"
         grid.add_row(name, f"{value:.5g}", f"{std:.2g}", shown)
     console.print(grid)
     left = zip(about.robot.output_names, found.rmse, strict=True)

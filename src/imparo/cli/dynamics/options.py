@@ -1,24 +1,15 @@
 """Options that the commands of ``imparo dynamics`` share: which robot, which log."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from imparo.dynamics import (
-    NonparametricDynamics,
-    ParametricDynamics,
-    Robot,
-    SemiparametricDynamics,
-    icub_arm,
-    read_log,
-    recording,
-)
-from imparo.dynamics.recordings import RECORDINGS
-from imparo.engine import Array
+if TYPE_CHECKING:
+    from imparo.dynamics import Robot
+    from imparo.engine import Array
 
 P, NP, SP = "P", "NP", "SP"
 TITLES = {P: "parametric", NP: "nonparametric", SP: "semiparametric"}
@@ -28,10 +19,10 @@ TITLES = {P: "parametric", NP: "nonparametric", SP: "semiparametric"}
 class Given:
     """What a command is about: a robot and samples of it."""
 
-    robot: Robot
-    X: Array
-    Y: Array
-    t: Array
+    robot: "Robot"
+    X: "Array"
+    Y: "Array"
+    t: "Array"
     settings: dict[str, Any]
     name: str
 
@@ -86,26 +77,21 @@ def learner_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return command
 
 
-@contextmanager
-def one_sentence() -> Iterator[None]:
-    """Turn errors of input into one sentence and the exit code 1."""
-    try:
-        yield
-    except (ValueError, TypeError, MemoryError, ImportError, OSError) as error:
-        raise click.ClickException(" ".join(str(error).split())) from error
-
-
 def robot_of(
     robot: str | None,
     joints: str | None,
     locked: tuple[str, ...],
     sensor: str | None,
     sign: str,
-) -> Robot:
+) -> "Robot":
     """Return the robot that options name."""
+    from imparo.dynamics import Robot, icub_arm
+
     if robot is None:
         if joints or locked or sensor:
-            raise ValueError("--joints, --locked and --sensor belong to --robot; name one")
+            raise click.UsageError(
+                "--joints, --locked and --sensor belong to --robot; name one"
+            )
         return icub_arm(sign=int(sign))
     places = {}
     for item in locked:
@@ -113,7 +99,7 @@ def robot_of(
         try:
             places[name] = float(value)
         except ValueError:
-            raise ValueError(
+            raise click.UsageError(
                 f"--locked {item}: JOINT=POSITION was expected, as elbow=1.57"
             ) from None
     names = None if joints is None else [name.strip() for name in joints.split(",")]
@@ -125,11 +111,13 @@ def given(
     sensor: str | None, sign: str, extras: str | None,
 ) -> Given:  # fmt: skip
     """Return the samples of a log file, or of a recording that is known by name."""
+    from imparo.dynamics import RECORDINGS, read_log, recording
+
     settings: dict[str, Any] = {}
     if log in RECORDINGS and not Path(log).exists():
         found = recording(log)
         if robot is not None or joints or locked or sensor or sign != "1":
-            raise ValueError(
+            raise click.UsageError(
                 f"the recording {log} has its robot; leave out --robot, --joints, --locked, "
                 "--sensor and --sign"
             )
@@ -147,6 +135,12 @@ def learners(
     forgetting: float, parametric_forgetting: float, seed: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the three learners, not fitted."""
+    from imparo.dynamics import (
+        NonparametricDynamics,
+        ParametricDynamics,
+        SemiparametricDynamics,
+    )
+
     parametric = ParametricDynamics(
         about.robot, forgetting=parametric_forgetting, **about.settings
     )

@@ -1,25 +1,16 @@
 """``imparo dynamics simulate``: a log of a simulated robot."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.progress import Progress
 
-from imparo.cli.dynamics.options import one_sentence, robot_of, robot_options
-from imparo.dynamics import (
-    FormulaPlant,
-    MujocoPlant,
-    Payload,
-    Robot,
-    Trajectory,
-    circle,
-    feasible_centre,
-    icub_circles,
-    icub_plant,
-    multisine,
-)
+from imparo.cli.common import console, guarded
+from imparo.cli.dynamics.options import robot_of, robot_options
+from imparo.cli.steps import steps
+
+if TYPE_CHECKING:
+    from imparo.dynamics import FormulaPlant, MujocoPlant, Payload, Robot, Trajectory
 
 _HAND = "r_hand"
 _POSITIVE = click.FloatRange(min=0, min_open=True)
@@ -56,6 +47,7 @@ _POSITIVE = click.FloatRange(min=0, min_open=True)
     "--output", "-o", required=True, type=click.Path(dir_okay=False, path_type=Path),
     help="Where to write the log: .npz, .csv or .parquet.",
 )  # fmt: skip
+@guarded
 def simulate(
     robot: str | None, joints: str | None, locked: tuple[str, ...], sensor: str | None,
     sign: str, motion: str, plane: str, radius: float, speed: float, rate: float,
@@ -74,52 +66,38 @@ def simulate(
       imparo dynamics simulate --plane xz --payload 0.5@50 -o grasp.npz
       imparo dynamics simulate --robot arm.urdf --motion multisine --rate 100 -o run.csv
     """  # noqa: D301  # click's mark
-    console = Console(markup=False)
-    with one_sentence():
-        if not output.parent.is_dir():
-            raise ValueError(f"there is no folder {output.parent} to write the log to")
-        if output.suffix.lower() not in (".npz", ".csv", ".parquet"):
-            raise ValueError(f"{output} must end in .npz, .csv or .parquet")
-        model = robot_of(robot, joints, locked, sensor, sign)
-        carried = _payload(payload, frame or (_HAND if robot is None else None))
-        path = _path(
-            model,
-            robot is None,
-            motion,
-            plane,
-            radius,
-            speed,
-            rate,
-            duration,
-            frame,
-            centre,
-            seed,
-        )
-        place = _plant(model, robot is None, plant, carried, rigid, noise)
-        if isinstance(place, MujocoPlant):
-            silent = not console.is_terminal
-            with Progress(console=console, transient=True, disable=silent) as progress:
-                task = progress.add_task("simulating", total=len(path))
-                log = place.simulate(
-                    path, seed=seed,
-                    progress=lambda done, total, _: progress.update(
-                        task, completed=done, total=total
-                    ),
-                )  # fmt: skip
-        else:
-            log = place.simulate(path, seed=seed)
-        log.save(output)
-    console.print(repr(log), markup=False, soft_wrap=True)
+    from imparo.dynamics import MujocoPlant
+
+    out = console(markup=False)
+    if not output.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {output.parent} to write the log to")
+    if output.suffix.lower() not in (".npz", ".csv", ".parquet"):
+        raise click.UsageError(f"{output} must end in .npz, .csv or .parquet")
+    model = robot_of(robot, joints, locked, sensor, sign)
+    carried = _payload(payload, frame or (_HAND if robot is None else None))
+    path = _path(
+        model, robot is None, motion, plane, radius, speed, rate, duration, frame, centre, seed
+    )
+    place = _plant(model, robot is None, plant, carried, rigid, noise)
+    if isinstance(place, MujocoPlant):
+        with steps(out) as show:
+            log = place.simulate(path, seed=seed, progress=show)
+    else:
+        log = place.simulate(path, seed=seed)
+    log.save(output)
+    out.print(repr(log), soft_wrap=True)
     for key, note in log.notes.items():
         if note:
-            console.print(f"  {key}: {note}", markup=False, highlight=False, soft_wrap=True)
-    console.print(f"Log: {output}", markup=False, soft_wrap=True)
+            out.print(f"  {key}: {note}", highlight=False, soft_wrap=True)
+    out.print(f"Log: {output}", soft_wrap=True)
 
 
 def _path(
-    robot: Robot, is_icub: bool, motion: str, plane: str, radius: float, speed: float,
+    robot: "Robot", is_icub: bool, motion: str, plane: str, radius: float, speed: float,
     rate: float, duration: float, frame: str | None, centre: str | None, seed: int,
-) -> Trajectory:  # fmt: skip
+) -> "Trajectory":  # fmt: skip
+    from imparo.dynamics import circle, feasible_centre, icub_circles, multisine
+
     if motion == "multisine":
         return multisine(robot, duration=duration, rate=rate, seed=seed)
     if is_icub and frame is None and centre is None and plane != "yz":
@@ -128,7 +106,7 @@ def _path(
         )
         return circles.xy if plane == "xy" else circles.xz
     if frame is None:
-        raise ValueError("--frame must name the link that runs round the circle")
+        raise click.UsageError("--frame must name the link that runs round the circle")
     start = None
     if centre is None:
         found = feasible_centre(robot, frame, planes=[plane], radius=radius, seed=seed)
@@ -147,28 +125,32 @@ def _numbers(text: str) -> list[float]:
     except ValueError:
         values = []
     if len(values) != 3:
-        raise ValueError(f"--centre {text}: three numbers were expected, as -0.2,0.1,0.3")
+        raise click.UsageError(f"--centre {text}: three numbers were expected, as -0.2,0.1,0.3")
     return values
 
 
-def _payload(text: str | None, link: str | None) -> tuple[Payload, ...]:
+def _payload(text: str | None, link: str | None) -> "tuple[Payload, ...]":
+    from imparo.dynamics import Payload
+
     if text is None:
         return ()
     if link is None:
-        raise ValueError("--payload needs --frame, the link that carries it")
+        raise click.UsageError("--payload needs --frame, the link that carries it")
     mass, _, start = text.partition("@")
     try:
         return (Payload(float(mass), link, start=float(start or 0)),)
     except ValueError as error:
-        raise ValueError(
+        raise click.UsageError(
             f"--payload {text}: KG or KG@SECONDS was expected, as 0.5@60 ({error})"
         ) from None
 
 
 def _plant(
-    robot: Robot, is_icub: bool, plant: str, payloads: tuple[Payload, ...], rigid: bool,
+    robot: "Robot", is_icub: bool, plant: str, payloads: "tuple[Payload, ...]", rigid: bool,
     noise: float | None,
-) -> MujocoPlant | FormulaPlant:  # fmt: skip
+) -> "MujocoPlant | FormulaPlant":  # fmt: skip
+    from imparo.dynamics import FormulaPlant, MujocoPlant, icub_plant
+
     effects: dict[str, Any] = {"payloads": payloads}
     if noise is not None:
         effects["noise"] = noise

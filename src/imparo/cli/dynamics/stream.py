@@ -2,15 +2,16 @@
 
 import json
 from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table as Grid
 
+from imparo.cli.common import console, guarded
 from imparo.cli.dynamics.options import (
     NP,
     SP,
@@ -19,15 +20,12 @@ from imparo.cli.dynamics.options import (
     given,
     learner_options,
     learners,
-    one_sentence,
     robot_options,
 )
-from imparo.dynamics import output_groups, tune
-from imparo.dynamics.plots import plot_stream
-from imparo.dynamics.protocol import streamed
-from imparo.engine import Array
-from imparo.lifelong import open as open_learner
-from imparo.paths import pyplot
+from imparo.cli.steps import steps
+
+if TYPE_CHECKING:
+    from imparo.engine import Array
 
 # Lines that a terminal shows at once.
 _LINES = 20
@@ -55,6 +53,7 @@ _LINES = 20
     help="Draw the errors over time to a file (.png, .svg, .pdf).",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print all errors as JSON.")
+@guarded
 def stream(
     log: str, robot: str | None, joints: str | None, locked: tuple[str, ...],
     sensor: str | None, sign: str, extras: str | None, features: int, sigma: float | None,
@@ -73,71 +72,74 @@ def stream(
       imparo dynamics stream run.mcap --robot arm.urdf --forgetting 0.999
       imparo dynamics stream today.bag --robot arm.urdf --keep arm/
     """  # noqa: D301  # click's mark
-    console = Console(stderr=as_json, markup=False)
-    with one_sentence():
-        _check(plot, keep, pieces, train)
-        about = given(log, robot, joints, locked, sensor, sign, extras)
-        before = None
-        if train is not None:
-            before = given(train, robot, joints, locked, sensor, sign, extras)
-        models = learners(
-            about, features, sigma, penalty, forgetting, parametric_forgetting, seed
+    from imparo.dynamics import output_groups
+    from imparo.dynamics.plots import plot_stream
+    from imparo.dynamics.protocol import streamed
+    from imparo.lifelong import open as open_learner
+
+    out = console(as_json, markup=False)
+    _check(plot, keep, pieces, train)
+    about = given(log, robot, joints, locked, sensor, sign, extras)
+    before = None
+    if train is not None:
+        before = given(train, robot, joints, locked, sensor, sign, extras)
+    models = learners(about, features, sigma, penalty, forgetting, parametric_forgetting, seed)
+    if len(about.X) // pieces < 2:
+        raise ValueError(f"{log} has too few samples ({len(about.X)}) for --pieces {pieces}")
+    if before is not None:
+        models = _prepared(models, before, sigma, penalty, out)
+    with ExitStack() as stack:
+        if keep is not None:
+            models[SP] = stack.enter_context(open_learner(keep, models[SP], sync=1.0))
+        show, done = stack.enter_context(steps(out)), count(1)
+        total = len(models) * len(about.X)
+        errors = streamed(
+            models,
+            about.X,
+            about.Y,
+            pieces=pieces,
+            window=window,
+            progress=lambda: show("streaming", next(done), total),
         )
-        if len(about.X) // pieces < 2:
-            raise ValueError(
-                f"{log} has too few samples ({len(about.X)}) for --pieces {pieces}"
-            )
-        if before is not None:
-            models = _prepared(models, before, sigma, penalty, console)
-        with ExitStack() as stack:
-            if keep is not None:
-                models[SP] = stack.enter_context(open_learner(keep, models[SP], sync=1.0))
-            silent = not console.is_terminal
-            bar = Progress(console=console, transient=True, disable=silent)
-            progress = stack.enter_context(bar)
-            task = progress.add_task("streaming", total=len(models) * len(about.X))
-            errors = streamed(
-                models,
-                about.X,
-                about.Y,
-                pieces=pieces,
-                window=window,
-                progress=lambda: progress.advance(task),
-            )
     groups = output_groups(about.robot.output_names)
     report = _report(about, errors, groups, window, pieces)
     if as_json:
         click.echo(json.dumps(report))
     else:
-        _print(console, report)
+        _print(out, report)
     if plot is not None:
-        with one_sentence():
-            step = float(np.median(np.diff(about.t)))
-            plot_stream(errors, groups, step).savefig(plot, dpi=130)
-        console.print(f"Plot: {plot}", markup=False, soft_wrap=True)
+        step = float(np.median(np.diff(about.t)))
+        plot_stream(errors, groups, step).savefig(plot, dpi=130)
+        out.print(f"Plot: {plot}", markup=False, soft_wrap=True)
 
 
 def _check(plot: Path | None, keep: Path | None, pieces: int, train: str | None) -> None:
     if plot is not None:
+        from imparo.paths import pyplot
+
         pyplot()
         if not plot.parent.is_dir():
-            raise ValueError(f"there is no folder {plot.parent} to draw to")
+            raise FileNotFoundError(f"there is no folder {plot.parent} to draw to")
         if plot.suffix.lower() not in (".png", ".svg", ".pdf"):
-            raise ValueError(f"{plot} must end in .png, .svg or .pdf")
+            raise click.UsageError(f"{plot} must end in .png, .svg or .pdf")
     if keep is not None and (pieces > 1 or train is not None):
-        raise ValueError("--keep goes on with one learner; leave --pieces and --train out")
+        raise click.UsageError(
+            "--keep goes on with one learner; leave --pieces and --train out"
+        )
     if pieces > 1 and train is None:
-        raise ValueError("--pieces begins each with what --train has taught; name that log")
+        raise click.UsageError("--pieces begins with what --train has taught; name that log")
 
 
 def _prepared(
     models: dict[str, Any], before: Given, sigma: float | None, penalty: float | None,
-    console: Console,
+    out: Console,
 ) -> dict[str, Any]:  # fmt: skip
     """Return learners with width and penalty chosen, that have learned a log."""
+    from imparo.dynamics import tune
+
     ready = {}
     for name, model in models.items():
-        with console.status(f"learning {before.name}: {TITLES[name]} …"):
+        with out.status(f"learning {before.name}: {TITLES[name]} …"):
             if name in (NP, SP) and (sigma is None or penalty is None):
                 model = tune(
                     model, before.X, before.Y,
@@ -149,7 +151,7 @@ def _prepared(
 
 
 def _report(
-    about: Given, errors: dict[str, Array], groups: Any, window: int, pieces: int
+    about: Given, errors: dict[str, "Array"], groups: Any, window: int, pieces: int
 ) -> dict[str, Any]:
     n = next(iter(errors.values())).shape[1]
     ends = list(range(min(window, n) - 1, n, window))

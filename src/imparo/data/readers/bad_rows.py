@@ -10,6 +10,10 @@ class RowError(ValueError):
     """A row of a file that cannot be used."""
 
 
+class NoRowsError(ValueError):
+    """A file that is whole and holds no row."""
+
+
 @dataclass
 class BadRows:
     """What to do with rows that cannot be used, and which there were.

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from imparo.extras import require
 from imparo.dynamics.logs.checks import listed
 from imparo.engine import Array
+from imparo.extras import require
 
 _STATE = "sensor_msgs/msg/JointState"
 _WRENCHES = ("geometry_msgs/msg/WrenchStamped", "geometry_msgs/msg/Wrench")

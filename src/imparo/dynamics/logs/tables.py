@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from imparo.extras import require
 from imparo.engine import Array
+from imparo.extras import require
 
 
 @dataclass

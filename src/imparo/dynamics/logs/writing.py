@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from imparo.extras import require
 from imparo.dynamics.logs.log import ARRAYS, STATES, Log
 from imparo.engine import Array
+from imparo.extras import require
 from imparo.persistence import write_atomically
 
 

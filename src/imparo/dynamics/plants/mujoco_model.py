@@ -8,10 +8,10 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from imparo.extras import require
 from imparo.dynamics.plants.effects import Payload
 from imparo.dynamics.robot import Robot
 from imparo.engine import Array
+from imparo.extras import require
 
 # Before 3.15 the forces of tendons were missing at force sensors.
 OLDEST = (3, 15)
