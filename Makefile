@@ -25,7 +25,7 @@ docs: $(VENV)/.docs
 	@echo "open docs/_build/index.html"
 
 clean:
-	rm -rf $(VENV) docs/_build build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/generated docs/gallery build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

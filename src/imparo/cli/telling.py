@@ -21,51 +21,59 @@ _NAMES = {
     "brier": "Brier score of probabilities",
 }
 
+_METHODS = {
+    "nystrom": "Nyström",
+    "nytro": "NYTRO",
+    "exact": "exact",
+    "features": "random features",
+    "sgm": "stochastic gradients",
+}
+
 
 def tell_fit(out: Console, account: "Account") -> None:
     """Print what was fitted, on what, and how good it is."""
     from imparo.theory.costs import as_bytes, as_time
 
-    target = escape(_listed(account.target))
     used = sum(column["use"] == "input" for column in account.columns)
     columns = f", {used:,} columns" if used else ""
     out.print(
-        f"[bold]{account.task.capitalize()}[/] of [bold cyan]{target}[/]: "
-        f"{account.rows_read:,} rows{columns} from {escape(account.data)}",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
-    for note in account.preparation[:_MOST_NOTES]:
-        out.print(f"  · {note}", markup=False, highlight=False, soft_wrap=True)
+        f"[bold]{account.task.capitalize()}[/] of "
+        f"[bold cyan]{escape(_listed(account.target))}[/]: {account.rows_read:,} rows{columns} "
+        f"from {escape(account.data)}",
+        highlight=False,
+    )
+    notes = account.preparation[:_MOST_NOTES]
     if len(account.preparation) > _MOST_NOTES:
-        more = len(account.preparation) - _MOST_NOTES
-        out.print(f"  · {more} more in the report", highlight=False)
-    out.print(f"  · {account.split}", markup=False, highlight=False, soft_wrap=True)
-    total = sum(account.cost.seconds.values())
-    out.print(
-        f"[bold]{escape(_method(account))}[/], chosen by {escape(account.validation)} "
-        f"in {as_time(account.cost.seconds['fitting'])}"
-        if account.validation
-        else f"[bold]{escape(_method(account))}[/]",
-        highlight=False, soft_wrap=True,
-    )  # fmt: skip
-    if account.stopped:
-        out.print(f"  · {account.stopped}", markup=False, highlight=False, soft_wrap=True)
+        notes.append(f"{len(account.preparation) - _MOST_NOTES} more in the report")
+    seconds = as_time(account.cost.seconds["fitting"])
+    chosen = f"chosen by {account.validation} in {seconds}" if account.validation else seconds
+    ended = f"the search ended: {account.stopped}" if account.stopped else ""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="dim", justify="right", min_width=6)
+    grid.add_column()
+    for name, lines in (
+        ("data", [*notes, account.split]),
+        ("model", [f"[bold]{escape(_method(account))}[/]", chosen, ended]),
+    ):
+        for k, line in enumerate(filter(None, lines)):
+            bold = line.startswith("[bold]")
+            grid.add_row(name if k == 0 else "", line if bold else escape(line))
+    out.print(grid, highlight=False)
     if account.evaluation is not None:
         tell_evaluation(out, account.evaluation)
     for sentence in account.warnings:
-        out.print("[yellow]Note:[/] ", end="")
-        out.print(sentence, markup=False, highlight=False, soft_wrap=True)
-    out.print(
-        f"[dim]{as_time(total)} in all, at most {as_bytes(account.cost.peak_bytes)} of "
-        "memory[/]",
-        highlight=False,
-    )
+        out.print(f"[yellow]Note:[/] {escape(sentence)}", highlight=False)
+    total = sum(account.cost.seconds.values())
+    memory = as_bytes(account.cost.peak_bytes)
+    out.print(f"[dim]{as_time(total)} in all, at most {memory} of memory[/]", highlight=False)
 
 
 def tell_evaluation(out: Console, evaluation: "Evaluation") -> None:
     """Print how good predictions are, beside the simplest model."""
-    grid = Table(box=box.SIMPLE_HEAD, title=f"On {evaluation.rows:,} {_rows(evaluation)}",
-                 title_justify="left", title_style="bold")  # fmt: skip
+    grid = Table(
+        box=box.SIMPLE_HEAD, title=f"On {evaluation.rows:,} {_rows(evaluation)}",
+        title_justify="left", title_style="bold", min_width=40,
+    )  # fmt: skip
     grid.add_column("")
     grid.add_column("model", justify="right", style="bold")
     simplest = "mean" if evaluation.task == "regression" else "most frequent class"
@@ -113,7 +121,7 @@ def _value(name: str, value: float) -> str:
 
 def _method(account: "Account") -> str:
     chosen = account.chosen
-    words = [account.method]
+    words = [_METHODS.get(account.method, account.method)]
     if "kernel" in chosen:
         words.append(f"{chosen['kernel']} kernel")
     sigma: Any = chosen.get("sigma")
