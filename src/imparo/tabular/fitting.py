@@ -167,9 +167,9 @@ def fit_table(
             task, y, notes = settle_task(table.y, roles.target, task)
             parts = make_split(table, y, task, split, test, seed)
         with clock("preparing"):
-            inputs, X = _prepared(table, parts, chosen, place, allowed, show)
+            weights = None if table.weight is None else table.weight[parts.fit]
+            inputs, X = _prepared(table, parts, weights, chosen, place, allowed, show)
         y_fit = y[parts.fit]
-        weights = None if table.weight is None else table.weight[parts.fit]
         machine = chosen.machine(
             task, prepared=inputs is not None, memory=_room(allowed), random_state=seed,
             validation=parts.validation, progress=show,
@@ -223,6 +223,7 @@ def _room(allowed: int) -> int:
 def _prepared(
     table: Gathered,
     parts: Split,
+    weight: Array | None,
     method: Method,
     place: Callable[[], Scratch],
     allowed: int,
@@ -233,7 +234,7 @@ def _prepared(
         X = table.rows(parts.fit) if len(parts.test) else table.X
         if method.name == "auto":
             return None, X
-        inputs = KernelInputs().fit(X)
+        inputs = KernelInputs().fit(X, sample_weight=weight)
         return inputs, inputs.transform(X)
     if method.name not in STREAMING:
         raise MemoryBudgetError(
@@ -242,7 +243,9 @@ def _prepared(
         )
     rng = np.random.RandomState(0)
     fit = parts.fit
-    sample = fit if len(fit) <= _SAMPLE else np.sort(rng.choice(fit, _SAMPLE, replace=False))
+    sample = fit if weight is None else fit[weight > 0]
+    if len(sample) > _SAMPLE:
+        sample = np.sort(rng.choice(sample, _SAMPLE, replace=False))
     width = table.X.width if isinstance(table.X, SparseDisk) else len(table.X.columns)
     sample = sample[:: max(1, len(sample) * width * 8 * 4 // _room(allowed))]
     inputs = KernelInputs().fit(table.rows(sample))
