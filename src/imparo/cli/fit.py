@@ -151,8 +151,10 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
         )  # fmt: skip
     if output is not None:
         save(fitted.model, output)
-    for path in reports:
-        write_report(fitted.account, path)
+    with steps(out) as show:
+        for done, path in enumerate(reports):
+            show("writing reports", done, len(reports))
+            write_report(fitted.account, path)
     if as_json:
         click.echo(json.dumps(fitted.account.to_dict() | {"model": output and str(output)}))
     else:

@@ -1,35 +1,21 @@
 """``imparo learn``: keep a learner current from a file that grows, a pipe or a folder."""
 
-import json
 import math
 import signal
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.markup import escape
-from rich.status import Status
 
 from imparo.cli.common import INTERRUPTED, console, guarded
+from imparo.cli.completion import DATA
+from imparo.cli.learning_lines import Show
 from imparo.cli.options import Names
 
 if TYPE_CHECKING:
-    from imparo.data.readers import BadRows
     from imparo.tabular.following import Formats, Keeper, Source
-
-# Rows and seconds between lines of JSON, unless told otherwise, and seconds between updates of
-# the line on a terminal.
-_ROWS, _SECONDS, _BLINK = 1000, 10.0, 0.1
-_REASONS = {
-    "end": "Everything there is was learned",
-    "enough": "Enough rows were learned",
-    "idle": "Nothing new came",
-    "stopped": "Stopped",
-}
 
 
 class _NumberOr(click.ParamType):
@@ -77,10 +63,12 @@ class _Every(click.ParamType):
 
 @click.command("learn")
 @click.argument("folder", type=click.Path(file_okay=False, path_type=Path))
-@click.argument("data", type=str)
+@click.argument("data", type=DATA)
 @click.option(
-    "--target", "-t", metavar="COLUMN", help="Column to learn; needed the first time."
-)
+    "--target", "-t", type=Names(), default="", metavar="COLUMNS",
+    help="What to learn, several if they are numbers; needed the first time, unless the file "
+    "itself calls a column its target.",
+)  # fmt: skip
 @click.option("--follow", is_flag=True, help="Wait for more when all that is there is learned.")
 @click.option(
     "--task", type=click.Choice(["auto", "regression", "classification"]),
@@ -163,7 +151,7 @@ class _Every(click.ParamType):
 @click.option("--json", "as_json", is_flag=True, help="Print progress as lines of JSON.")
 @guarded
 def learn(
-    folder: Path, data: str, target: str | None, follow: bool, columns: list[str],
+    folder: Path, data: str, target: list[str], follow: bool, columns: list[str],
     drop: list[str], warmup: int, block: int, sync: str | float, bad_rows: str,
     on_rotate: str, delimiter: str | None, header: bool | None, encoding: str,
     text: list[str], stop_after: int | None, idle: float | None, poll: float,
@@ -185,18 +173,22 @@ def learn(
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
     from imparo.data.readers import BadRows
     from imparo.tabular.following import Feeding, Formats, Keeper, Pace
+    from imparo.tabular.following.kept_model import TABLE
 
     out = console(as_json=as_json or ack)
-    given = {**choices, "columns": tuple(columns) or None, "drop": tuple(drop) or None}
+    given = {**choices, "drop": tuple(drop) or None}
     delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter or "", delimiter)
     bad = BadRows(bad_rows)
     with ExitStack() as stack:
         stop = stack.enter_context(_signals())
+        begun = (folder / TABLE).exists()
+        data, target, inputs = _named(data, target, columns, begun)
+        given["columns"] = inputs
         keeper = stack.enter_context(Keeper(folder, target, sync=sync, **given))
         formats = Formats(text, delimiter=delimiter, header=header, encoding=encoding)
         source = _source(data, keeper, formats, follow, on_rotate, poll)
         stack.callback(source.close)
-        show = _Show(out, keeper, as_json, ack, data == "-", every)
+        show = Show(out, keeper, as_json, ack, data == "-", every)
         show.start(stack)
         feeding = Feeding(
             keeper, source, formats,
@@ -207,6 +199,36 @@ def learn(
         show.finish(reason, bad)
     if reason == "stopped" and not follow:
         raise click.exceptions.Exit(INTERRUPTED)
+
+
+def _named(
+    data: str, target: list[str], columns: list[str], begun: bool
+) -> tuple[str, list[str], tuple[str, ...] | None]:
+    """Return the file, targets and inputs that a name, or an archive of arrays, stands for.
+
+    What the archive itself calls its target and inputs counts for a folder that has not begun.
+    """
+    from imparo.data import open_rows
+    from imparo.data.named import DATASETS, locate
+
+    if data in DATASETS and not Path(data).exists():
+        found = locate(data)
+        if found is None:
+            raise FileNotFoundError(
+                f"the data set {data} is no file on this machine; imparo datasets show {data} "
+                "tells where it is"
+            )
+        data = str(found)
+    if Path(data).suffix.lower() not in (".npz", ".h5", ".hdf5") or not Path(data).is_file():
+        return data, target, tuple(columns) or None
+    rows = open_rows(data)
+    target, columns = (
+        [part for name in names for part in rows.groups.get(name, [name])]
+        for names in (target, columns)
+    )
+    if not begun and rows.targets:
+        target, columns = target or rows.targets, columns or rows.groups.get("X", [])
+    return data, target, tuple(columns) or None
 
 
 def _source(
@@ -237,124 +259,3 @@ def _signals() -> Iterator[list[int]]:
     finally:
         for known, handler in usual.items():
             signal.signal(known, handler)
-
-
-class _Show:
-    """Prints how the learner gets on: a live line, lines of JSON, acknowledgements."""
-
-    def __init__(
-        self,
-        out: Console,
-        keeper: "Keeper",
-        as_json: bool,
-        ack: bool,
-        is_pipe: bool,
-        every: tuple[float, float] | None,
-    ) -> None:
-        self._out, self._keeper = out, keeper
-        self._as_json, self._ack, self._is_pipe = as_json, ack, is_pipe
-        told = as_json or every is not None
-        self._every = every or ((_ROWS, _SECONDS) if told else (math.inf, math.inf))
-        self._began = self._last = time.monotonic()
-        self._at_start = self._rows = keeper.rows
-        self._resumed = keeper.model is not None
-        self._live: Status | None = None
-        self._blinked = -math.inf
-        self._file = ""
-
-    def start(self, stack: ExitStack) -> None:
-        """Tell where it goes on, and begin the live line."""
-        if self._ack:
-            self._acknowledge()
-        if self._resumed and not self._as_json:
-            self._out.print(f"Going on after {self._at_start:,} rows.", soft_wrap=True)
-        if self._out.is_terminal and not self._as_json:
-            self._live = stack.enter_context(self._out.status("waiting for rows …"))
-
-    def learned(self, file: str) -> None:
-        """Tell that some more rows are safe."""
-        self._file = file
-        if self._ack:
-            self._acknowledge()
-        now, rows = time.monotonic(), self._keeper.rows
-        if not (self._resumed or self._as_json):
-            self._resumed = True
-            self._introduce()
-        if rows - self._rows >= self._every[0] or now - self._last >= self._every[1]:
-            self._rows, self._last = rows, now
-            self._tell()
-        if self._live is not None and now - self._blinked >= _BLINK:
-            self._blinked = now
-            self._live.update(escape(self._line()))
-
-    def finish(self, reason: str, bad: "BadRows") -> None:
-        """Tell why it ended, what came of it, and how to go on."""
-        if self._as_json:
-            click.echo(json.dumps({**self._numbers(), "ended": reason, "bad_rows": bad.count}))
-            return
-        new = self._keeper.rows - self._at_start
-        if self._keeper.model is None:
-            what = "no row was learned"
-        else:
-            what = f"{new:,} rows, {self._keeper.rows:,} in all{self._errors()}"
-        self._out.print(f"{_REASONS[reason]}: {escape(what)}.", soft_wrap=True)
-        if bad.count:
-            self._out.print(
-                f"Left out {bad.count:,} bad rows; the first: {escape(bad.examples[0])}.",
-                soft_wrap=True, style="yellow",
-            )  # fmt: skip
-        if reason == "stopped":
-            self._out.print("The same command goes on from here.")
-
-    def _introduce(self) -> None:
-        """Tell what the first rows decided."""
-        model = self._keeper.model
-        assert model is not None
-        what = f"{model.n_columns:,} columns" if model.n_columns != 1 else "one column"
-        self._out.print(
-            f"{model.task.capitalize()} of '{escape(model.outputs[0])}' by {what}, decided by "
-            f"the first {model.made['rows']:,} rows.",
-            soft_wrap=True,
-        )
-        for note in model.made["notes"]:
-            self._out.print(f"Note: {escape(note)}.", style="yellow", soft_wrap=True)
-
-    def _tell(self) -> None:
-        if self._as_json:
-            click.echo(json.dumps(self._numbers()))
-        elif self._live is None:
-            self._out.print(escape(self._line()), soft_wrap=True)
-
-    def _acknowledge(self) -> None:
-        keeper = self._keeper
-        count = keeper.rows
-        if self._is_pipe:
-            states = {} if keeper.model is None else keeper.positions.totals.states
-            count = states.get("-", {"lines": 0})["lines"]
-        click.echo(json.dumps({"ack": count, "rows": keeper.rows, "number": keeper.number}))
-
-    def _numbers(self) -> dict[str, Any]:
-        keeper = self._keeper
-        error, recent = (
-            None if math.isnan(value) else value for value in (keeper.error, keeper.recent)
-        )
-        return {"rows": keeper.rows, "error": error, "recent": recent, "number": keeper.number}
-
-    def _line(self) -> str:
-        seconds = max(1e-9, time.monotonic() - self._began)
-        speed = (self._keeper.rows - self._at_start) / seconds
-        where = "standard input" if self._is_pipe else Path(self._file).name
-        return f"{self._keeper.rows:,} rows, {speed:,.0f} a second{self._errors()}, {where}"
-
-    def _errors(self) -> str:
-        keeper = self._keeper
-        if math.isnan(keeper.error):
-            return ""
-        is_classes = keeper.task == "classification"
-
-        def word(value: float) -> str:
-            return f"{100 * value:.1f} %" if is_classes else f"{value:.4g}"
-
-        name = "error" if is_classes else "RMSE"
-        recent = "" if math.isnan(keeper.recent) else f" ({word(keeper.recent)} lately)"
-        return f", {name} {word(keeper.error)}{recent}"

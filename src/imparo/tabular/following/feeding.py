@@ -13,7 +13,7 @@ from imparo.tabular.following.chunks import Chunk, stacked, taken
 from imparo.tabular.following.files import Source
 from imparo.tabular.following.formats import Formats, is_json
 from imparo.tabular.following.keeper import Keeper
-from imparo.tabular.following.table import checked_target
+from imparo.tabular.following.table import SPARSE_TARGET, checked_targets
 from imparo.tabular.following.usable import usable, without_target
 
 # Rows that a warm-up waits for, unless nothing more will come, and seconds of silence that
@@ -160,13 +160,8 @@ class Feeding:
             rows, places = parsed.rows, np.array(parsed.places, np.intp)
             faults = dict(parsed.faults)
             if rows is not None:
-                target = "y" if isinstance(rows, SparseBlock) else self.keeper.target
-                if is_json(chunk.file) and target is not None and target not in rows.columns:
-                    rows = rows.with_column(target, np.full(len(rows), np.nan))
-                elif not isinstance(rows, SparseBlock):
-                    target = checked_target(target, rows.columns)
-                assert target is not None
-                gone = without_target(rows, target)
+                rows, targets = self._with_targets(rows, is_json(chunk.file))
+                gone = without_target(rows, targets)
                 faults |= _placed(gone, parsed.places, chunk)
                 good = np.array([place not in faults for place in parsed.places], bool)
                 if faults and self.bad.policy == "stop":
@@ -180,6 +175,15 @@ class Feeding:
         if not parts:
             raise RowError(fault or "there are no rows to learn from; give some")
         self.keeper.begin(stacked(parts))
+
+    def _with_targets(self, rows: Any, is_json: bool) -> tuple[Any, list[str]]:
+        """Return rows with the columns to learn, and the names of these."""
+        if isinstance(rows, SparseBlock):
+            return rows, [SPARSE_TARGET]
+        for name in self.keeper.target if is_json else ():
+            if name not in rows.columns:  # JSON leaves out what is missing
+                rows = rows.with_column(name, np.full(len(rows), np.nan))
+        return rows, checked_targets(self.keeper.target, rows.columns)
 
     def _tell_formats(self) -> None:
         """Let files be read as the learner knows their columns."""

@@ -18,10 +18,10 @@ from imparo.engine import Array
 from imparo.journal.locks import Lock
 from imparo.lifelong import open as open_learner
 from imparo.persistence import save
-from imparo.preparation.columns import column
+from imparo.preparation.columns import column, listed
 from imparo.tabular.following.kept_model import TABLE, classes_of, machine_of, table_of
 from imparo.tabular.following.positions import Positions, State
-from imparo.tabular.following.table import Choices, begin_table
+from imparo.tabular.following.table import Choices, Targets, as_names, begin_table
 from imparo.tabular.following.usable import usable
 from imparo.tabular.model import TableModel
 from imparo.tabular.targets import CLASSIFICATION
@@ -42,8 +42,9 @@ class Keeper:
     ----------
     folder : path-like
         Made when the first rows are learned.
-    target : str, optional
-        Column to learn; of a folder that has begun it must be the same, or nothing given.
+    target : str or sequence of str, optional
+        Columns to learn, several of numbers; of a folder that has begun they must be the same,
+        or nothing given.
     sync : "always", "never" or float, default "always"
         As for :func:`imparo.lifelong.open`.
     **choices
@@ -79,7 +80,7 @@ class Keeper:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        target: str | None = None,
+        target: Targets = None,
         *,
         sync: str | float = "always",
         **choices: Any,
@@ -89,7 +90,7 @@ class Keeper:
             if name not in known:
                 raise TypeError(f"{name!r} is not known; give {', '.join(sorted(known))}")
         self.folder = Path(folder).absolute()
-        self.target, self._sync = target, sync
+        self.target, self._sync = as_names(target), sync
         self._given = {name: value for name, value in choices.items() if value is not None}
         self.model: TableModel | None = None
         self._lock: Lock | None = None
@@ -131,17 +132,21 @@ class Keeper:
 
     def _open(self) -> None:
         model = table_of(self.folder)
-        if self.target not in (None, *model.outputs):
+        if self.target and self.target != model.outputs:
             raise ValueError(
-                f"{self.folder} learns '{model.outputs[0]}', not '{self.target}'; choose "
-                "another folder, or leave the target out"
+                f"{self.folder} learns {listed(model.outputs)}, not {listed(self.target)}; "
+                "choose another folder, or leave the target out"
             )
         kept = model.made["choices"]
         for name, value in self._given.items():
-            value = list(value) if isinstance(value, tuple) else value
-            if value != kept[name] and not (name == "task" and value == "auto"):
+            before = kept[name]
+            if isinstance(value, tuple):
+                same = list(value) == list(before)
+            else:
+                same = value == before or (name == "task" and value == "auto")
+            if not same:
                 raise ValueError(
-                    f"{self.folder} was begun with {name} {kept[name]!r}, not {value!r}; "
+                    f"{self.folder} was begun with {name} {before!r:.60}, not {value!r:.60}; "
                     "choose another folder, or leave it out"
                 )
         begun = any(self.folder.glob("snapshot-*"))
@@ -196,7 +201,7 @@ class Keeper:
         ----------
         X : array of shape (k, p)
             From :func:`~imparo.tabular.following.usable.usable`.
-        y : array of shape (k,)
+        y : array of shape (k,) or (k, T)
         states : dict of str to dict
 
         Returns
@@ -229,7 +234,8 @@ class Keeper:
         if self.task == CLASSIFICATION:
             wrong = [a != b for a, b in zip(predicted.tolist(), y.tolist(), strict=True)]
             return np.array(wrong, np.float64)
-        return np.fmin(np.square(predicted - y), 1e300)
+        squares = np.square(predicted - y).reshape(len(y), -1)
+        return np.fmin(squares.mean(axis=1), 1e300)
 
     # Reading.
 

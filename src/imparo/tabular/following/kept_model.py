@@ -87,7 +87,7 @@ def open_kept(folder: str | os.PathLike[str], writable: bool = False) -> Any:
 class _Machine:
     """A durable learner as the machine of a table's model: outputs in their own units."""
 
-    def __init__(self, learner: DurableLearner, center: float, scale: float) -> None:
+    def __init__(self, learner: DurableLearner, center: Any, scale: Any) -> None:
         self.learner, self._center, self._scale = learner, center, scale
 
     def predict(self, X: Any) -> Array:

@@ -19,6 +19,8 @@ from imparo.tabular.roles import no_column
 from imparo.tabular.targets import CLASSIFICATION, REGRESSION, settle_task
 
 SPARSE_TARGET = "y"
+#: Columns to learn, as users name them.
+Targets = str | Sequence[str] | None
 
 
 @dataclass(frozen=True)
@@ -59,15 +61,15 @@ class Choices:
     seed: int = 0
 
 
-def begin_table(rows: Any, target: str | None, choices: Choices) -> TableModel:
+def begin_table(rows: Any, target: Targets, choices: Choices) -> TableModel:
     """Return the model that a folder begins with, decided by its first rows.
 
     Parameters
     ----------
     rows : Frame or SparseBlock
         The first rows; none of them lacks its target.
-    target : str or None
-        Column to learn; not needed for sparse rows.
+    target : str, sequence of str or None
+        Columns to learn; not needed for sparse rows. Several hold numbers.
     choices : Choices
 
     Returns
@@ -85,14 +87,13 @@ def begin_table(rows: Any, target: str | None, choices: Choices) -> TableModel:
     ('regression', 8, 1030)
     """
     is_sparse = isinstance(rows, SparseBlock)
-    outputs = rows.y if is_sparse else rows[checked_target(target, rows.columns)]
-    target = SPARSE_TARGET if is_sparse else target
-    assert target is not None
-    task, y = _task(outputs, target, choices.task)
+    names = [SPARSE_TARGET] if is_sparse else checked_targets(target, rows.columns)
+    outputs = rows.y if is_sparse else _cells(rows, names)
+    task, y = _task(outputs, names, choices.task)
     if is_sparse:
         columns, kinds, X = [], {}, rows.X
     else:
-        columns = _columns(rows, target, choices)
+        columns = _columns(rows, names, choices)
         kinds = {name: settle(rows[name], name)[0] for name in columns}
         X = rows.select(columns)
     inputs = KernelInputs().fit(X)
@@ -104,7 +105,7 @@ def begin_table(rows: Any, target: str | None, choices: Choices) -> TableModel:
     if is_sparse and features is not None:  # what is written for each row is dense
         prepare, features = Pipeline([("inputs", inputs), ("features", features)]), None
     return TableModel(
-        task=task, columns=columns, kinds=kinds, outputs=[target], classes=[], inputs=prepare,
+        task=task, columns=columns, kinds=kinds, outputs=names, classes=[], inputs=prepare,
         machine=_learner(task, features, choices), n_columns=X.shape[1], is_sparse=is_sparse,
         baseline=baseline,
         made={
@@ -115,21 +116,40 @@ def begin_table(rows: Any, target: str | None, choices: Choices) -> TableModel:
     )  # fmt: skip
 
 
-def checked_target(target: str | None, names: Sequence[str]) -> str:
-    """Return the name of the target, or raise."""
-    if target is None:
+def as_names(target: Targets) -> list[str]:
+    """Return the names of the columns to learn; none where nothing was said."""
+    return [target] if isinstance(target, str) else list(target or ())
+
+
+def checked_targets(target: Targets, names: Sequence[str]) -> list[str]:
+    """Return the names of the columns to learn, or raise."""
+    wanted = as_names(target)
+    if not wanted:
         raise ValueError(f"name the column to learn: --target one of {listed(list(names))}")
-    if target not in names:
-        raise ValueError(f"target: {no_column(target, names)}")
-    return target
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"target: {no_column(name, names)}")
+    return wanted
 
 
-def _columns(rows: Frame, target: str, choices: Choices) -> list[str]:
+def _cells(rows: Frame, names: list[str]) -> Array:
+    if len(names) == 1:
+        return rows[names[0]]
+    for name in names:
+        if rows[name].dtype.kind not in "biuf":
+            raise ValueError(
+                f"of several targets '{name}' holds no numbers; learn it in a folder of its own"
+            )
+    return np.column_stack([rows[name].astype(np.float64) for name in names])
+
+
+def _columns(rows: Frame, target: list[str], choices: Choices) -> list[str]:
     for name in (*choices.columns, *choices.drop):
         if name not in rows.columns:
             raise ValueError(no_column(name, rows.columns))
     wanted = choices.columns or rows.columns
-    columns = [name for name in wanted if name != target and name not in choices.drop]
+    others = {*target, *choices.drop}
+    columns = [name for name in wanted if name not in others]
     if not columns:
         raise ValueError(
             "no column is left to learn from; a target and at least one other column are needed"
@@ -137,17 +157,17 @@ def _columns(rows: Frame, target: str, choices: Choices) -> list[str]:
     return columns
 
 
-def _task(outputs: Array, target: str, task: str) -> tuple[str, Array]:
+def _task(outputs: Array, target: list[str], task: str) -> tuple[str, Array]:
     y = outputs.astype(np.int64) if outputs.dtype.kind == "b" else outputs
-    single = len({*y.tolist()}) < 2
+    single = y.ndim == 1 and len({*y.tolist()}) < 2
     if single and task == CLASSIFICATION:  # others will come
         return task, labels_of(y)
     if single and task == "auto":
         raise ValueError(
-            f"the target '{target}' holds one value only in the first {len(y):,} rows, which "
-            "does not tell what kind it is; give --task, or more rows by --warmup"
+            f"the target '{target[0]}' holds one value only in the first {len(y):,} rows, "
+            "which does not tell what kind it is; give --task, or more rows by --warmup"
         )
-    task, y, _ = settle_task(y, [target], task)
+    task, y, _ = settle_task(y, target, task)
     return task, y
 
 
@@ -159,11 +179,12 @@ def labels_of(y: Array) -> Array:
     return whole.astype(np.int64) if (whole == np.round(whole)).all() else whole
 
 
-def _size(task: str, y: Array) -> tuple[float, float, Any]:
+def _size(task: str, y: Array) -> tuple[Any, Any, Any]:
     """Return center and scale of numbers, and what the simplest model predicts."""
     if task == REGRESSION:
-        center, scale = float(y.mean()), float(y.std())
-        return center, scale if scale > 0 else 1.0, [center]
+        center, scale = y.mean(axis=0), y.std(axis=0)
+        scale = np.where(scale > 0, scale, 1.0)
+        return center, scale, np.atleast_1d(center).tolist()
     values, counts = np.unique(y.astype(str) if y.dtype == object else y, return_counts=True)
     return 0.0, 1.0, values[np.argmax(counts)].item()
 

@@ -18,9 +18,17 @@ from imparo.tabular.targets import CLASSIFICATION
 Faults = dict[int, str]
 
 
-def without_target(rows: Any, target: str) -> Faults:
-    """Return the rows whose target is missing."""
-    cells = rows.y if isinstance(rows, SparseBlock) else rows[target]
+def without_target(rows: Any, targets: list[str]) -> Faults:
+    """Return the rows of which a target is missing."""
+    if isinstance(rows, SparseBlock):
+        return _missing(rows.y, targets[0])
+    faults: Faults = {}
+    for target in targets:
+        faults = {**_missing(rows[target], target), **faults}
+    return faults
+
+
+def _missing(cells: Array, target: str) -> Faults:
     if cells.dtype == object:
         gone = [cell is None or str(cell).strip().lower() in MISSING for cell in cells]
     elif cells.dtype.kind == "f":
@@ -48,7 +56,7 @@ def usable(
     -------
     X : array of shape (k, p)
         Prepared rows.
-    y : array of shape (k,)
+    y : array of shape (k,) or (k, T)
         Numbers, or labels.
     kept : array of shape (k,)
         Positions of the rows that are good.
@@ -60,15 +68,14 @@ def usable(
     ValueError
         If a column is missing.
     """
-    (target,) = model.outputs
     n = len(rows)
     if isinstance(rows, SparseBlock):
-        table, faults = rows.X, without_target(rows, target)
+        table, faults = rows.X, without_target(rows, model.outputs)
         y, more = _outputs(model, rows.y)
     else:
         rows, faults = _known_columns(model, rows, absent)
-        faults |= without_target(rows, target)
-        y, more = _outputs(model, rows[target])
+        faults |= without_target(rows, model.outputs)
+        y, more = _all_outputs(model, rows)
         table = rows.select(model.columns)
     faults = {**more, **faults}
     kept = np.array([i for i in range(n) if i not in faults], np.intp)
@@ -93,6 +100,19 @@ def _one_by_one(
         except (ValueError, TypeError) as error:
             faults[i] = str(error)
     return (np.vstack(parts) if parts else None), np.array(good, np.intp)
+
+
+def _all_outputs(model: TableModel, rows: Frame) -> tuple[Array, Faults]:
+    """Return the targets as they are learned, and which rows cannot be."""
+    if len(model.outputs) == 1:
+        return _outputs(model, rows[model.outputs[0]])
+    parts: list[Array] = []
+    faults: Faults = {}
+    for name in model.outputs:
+        numbers, more = _numbers(rows[name], name)
+        parts.append(numbers.astype(np.float64))
+        faults = {**more, **faults}
+    return np.column_stack(parts), faults
 
 
 def _outputs(model: TableModel, cells: Array) -> tuple[Array, Faults]:
