@@ -41,8 +41,12 @@ def test_every_format_gives_the_same_model(kind, tmp_path, fitted):
         write(tmp_path / f"n{kind}", *rows(50, 1)),
     )
     model = tmp_path / "model.imparo"
-    done = imparo("fit", train, *QUICK, "-o", model, "--json")
-    assert done.returncode == 0, done.stderr
+    command = ["fit", train, *QUICK, "-o", model, "--json"]
+    if kind.count(".") == 1:
+        done = imparo(*command)
+        assert done.returncode == 0, done.stderr
+    else:  # compressed: a process would show nothing more
+        done = run(*command)
     account = json.loads(done.stdout)
     assert account["rows_read"] == 200
     assert account["task"] == "regression"

@@ -62,6 +62,8 @@ def test_a_real_file_is_fitted_predicted_and_judged(name, folder, tmp_path):
     assert found["metrics"][metric] <= found["baseline"][metric]
     judged = json.loads(run("evaluate", model, path, "--json").stdout)
     assert judged["metrics"][metric] < 1.3 * most
+    if judged["rows"] > 100_000:
+        return
     run("predict", model, path, "-o", tmp_path / "out.npz")
     with np.load(tmp_path / "out.npz") as out:
         assert {len(out[key]) for key in out.files} == {judged["rows"]}

@@ -173,7 +173,7 @@ def test_wrong_elements_of_an_array_are_told_with_their_line(tmp_path):
     line = 1 + path.read_text().split('"one"')[0].count("\n") - 1
     with pytest.raises(RowError, match=f"line {line}: 'one' in column 'n'"):
         read(open_json(path))
-    with pytest.raises(ValueError, match=r"rows.json, line 2: Expecting"):
+    with pytest.raises(ValueError, match=r"rows.json, line 2: expecting"):
         read(open_json(write(tmp_path, '[{"a": 1},\n{"a": ', "rows.json")))
 
 

@@ -8,13 +8,13 @@ import click
 
 from imparo.cli.common import console, guarded
 from imparo.cli.completion import DATA
-from imparo.cli.options import READING, reading, reading_options
+from imparo.cli.options import READING, Memory, reading, reading_options
 from imparo.cli.steps import steps
 
 
 @click.command("advise")
 @click.argument("data", type=DATA)
-@click.option("--target", help="Column to learn: name or number; the last one if left out.")
+@click.option("--target", "-t", help="Column to learn: name or number; the last if left out.")
 @click.option(
     "--task", type=click.Choice(["auto", "regression", "classification"]), default="auto",
     show_default=True, help="What kind of target it is.",
@@ -23,7 +23,9 @@ from imparo.cli.steps import steps
     "--budget", type=click.FloatRange(min=0, min_open=True), default=60.0, show_default=True,
     help="Seconds that the fit may take.",
 )  # fmt: skip
-@click.option("--memory", help="Bytes that it may use, such as 2GB; half of the machine's.")
+@click.option(
+    "--memory", type=Memory(), help="Bytes that it may use, such as 2GB; half of the machine's."
+)
 @click.option("--kernel", default="gaussian", show_default=True, help="Name of the kernel.")
 @click.option("--sigma", default="auto", show_default=True, help="Width of the kernel.")
 @click.option("--scale/--no-scale", default=True, help="Standardise the columns first.")
@@ -31,7 +33,8 @@ from imparo.cli.steps import steps
 @reading_options
 @click.option("--json", "as_json", is_flag=True, help="Print the advice as JSON.")
 @click.option(
-    "--output", "-o", type=click.Path(dir_okay=False, path_type=Path),
+    "--report", "-r", "--output", "-o", "output",
+    type=click.Path(dir_okay=False, path_type=Path),
     help="Write an HTML report with the plane of SNR and dimension.",
 )  # fmt: skip
 @guarded

@@ -84,9 +84,12 @@ class Outcome:
             "automatic": {
                 "method": self.automatic.method_,
                 "stopped": self.automatic.stopped_,
+                # Only where widths of columns were learned within the budget.
                 "relevance": dict(
                     zip(
-                        self.data.feature_names, self.automatic.relevance_.tolist(), strict=True
+                        self.data.feature_names,
+                        np.asarray(getattr(self.automatic, "relevance_", ())).tolist(),
+                        strict=False,
                     )
                 ),
                 "trials": [vars(trial) for trial in self.automatic.record_],

@@ -44,17 +44,16 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
       imparo evaluate model.imparo test.csv --json
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
     from imparo.reports import check_report_path, evaluation_page, write_report
-    from imparo.tabular import as_rows, evaluate_table, open_model
+    from imparo.tabular import evaluate_table, open_model
     from imparo.tabular.accounting import environment
+    from imparo.tabular.predicting import open_for
 
     out = console(as_json)
     for path in reports:
         check_report_path(path)
     found = open_model(model)
     read = reading(**{name: options[name] for name in READING})
-    if found.is_sparse:
-        read["n_columns"] = found.n_columns
-    rows = as_rows(data, prefer="test", **read)
+    rows = open_for(found, data, **read)
     with steps(out) as show:
         evaluation = evaluate_table(found, rows, target, source=data, show=show)
     for path in reports:

@@ -10,6 +10,7 @@ from imparo.cli.common import INTERRUPTED, console, guarded
 from imparo.cli.completion import DATA
 from imparo.cli.options import (
     READING,
+    Memory,
     Names,
     Numbers,
     check_place,
@@ -33,8 +34,10 @@ _method_options = together(
         "--budget", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS",
         help="Time for auto to search; 60 if left out.",
     ),
-    click.option("--memory", help="Bytes for the whole program, such as 2GB; half of the "
-                 "machine's if left out."),
+    click.option(
+        "--memory", type=Memory(),
+        help="For the whole program, such as 2GB; half of the machine's if left out.",
+    ),
     click.option("--kernel", help="gaussian, matern32, laplacian, linear …; chosen by auto."),
     click.option(
         "--sigma", type=Numbers(("median", "scale", "learned", "per-feature", "auto")),

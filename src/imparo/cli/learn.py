@@ -15,6 +15,7 @@ from imparo.cli.learning_lines import Show
 from imparo.cli.options import Names
 
 if TYPE_CHECKING:
+    from imparo.data.readers import BadRows
     from imparo.tabular.following import Formats, Keeper, Source
 
 
@@ -177,7 +178,6 @@ def learn(
 
     out = console(as_json=as_json or ack)
     given = {**choices, "drop": tuple(drop) or None}
-    delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(delimiter or "", delimiter)
     bad = BadRows(bad_rows)
     with ExitStack() as stack:
         stop = stack.enter_context(_signals())
@@ -186,7 +186,7 @@ def learn(
         given["columns"] = inputs
         keeper = stack.enter_context(Keeper(folder, target, sync=sync, **given))
         formats = Formats(text, delimiter=delimiter, header=header, encoding=encoding)
-        source = _source(data, keeper, formats, follow, on_rotate, poll)
+        source = _source(data, keeper, formats, follow, on_rotate, poll, bad)
         stack.callback(source.close)
         show = Show(out, keeper, as_json, ack, data == "-", every)
         show.start(stack)
@@ -232,14 +232,16 @@ def _named(
 
 
 def _source(
-    data: str, keeper: "Keeper", formats: "Formats", follow: bool, on_rotate: str, poll: float
-) -> "Source":
+    data: str, keeper: "Keeper", formats: "Formats", follow: bool, on_rotate: str, poll: float,
+    bad: "BadRows",
+) -> "Source":  # fmt: skip
     from imparo.tabular.following import Files, Pipe
 
     states = {} if keeper.model is None else keeper.positions.totals.states
     if data == "-":
         return Pipe(lines=states.get("-", {"lines": 0})["lines"])
-    return Files(data, formats, states, follow=follow, on_rotate=on_rotate, poll=poll)
+    return Files(data, formats, states, follow=follow, on_rotate=on_rotate, poll=poll,
+                 bad=bad)  # fmt: skip
 
 
 @contextmanager

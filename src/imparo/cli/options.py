@@ -1,5 +1,6 @@
 """Options that the commands on files share: how to read, what to tell."""
 
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -61,6 +62,22 @@ class Numbers(click.ParamType):
         return found[0] if len(found) == 1 else found
 
 
+class Memory(click.ParamType):
+    """An amount of memory, such as 2GB."""
+
+    name = "bytes"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the text, if it is one."""
+        from imparo.engine import parse_memory
+
+        try:
+            parse_memory(value)
+        except ValueError as error:
+            self.fail(str(error), param, ctx)
+        return value
+
+
 reading_options = together(
     click.option("--delimiter", metavar="MARK", help="Between the cells of a text file."),
     click.option(
@@ -95,11 +112,8 @@ def reading(**given: Any) -> dict[str, Any]:
     """Return how to read, as :func:`imparo.tabular.as_rows` takes it, from the options."""
     from imparo.data.readers import BadRows
 
-    delimiter = {"tab": "\t", "\\t": "\t", "space": " "}.get(
-        given["delimiter"], given["delimiter"]
-    )
     return {
-        "delimiter": delimiter,
+        "delimiter": given["delimiter"],
         "header": given["header"],
         "encoding": given["encoding"],
         "text": tuple(given["text"]),
@@ -121,6 +135,8 @@ def check_place(path: Path | None, what: str) -> None:
         raise IsADirectoryError(f"{path} is a folder; give the name of a file for the {what}")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"there is no folder {path.parent} to write the {what} to")
+    if not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise PermissionError(f"the {what} may not be written to {path}; choose another place")
 
 
 def command_line() -> str:

@@ -50,16 +50,14 @@ def predict(model: Path, data: str, output: Path | None, probabilities: bool, ke
       cat rows.jsonl | imparo predict model.imparo - | head
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
     from imparo.data.writers import open_writer
-    from imparo.tabular import as_rows, open_model, predict_blocks
-    from imparo.tabular.predicting import prediction_names
+    from imparo.tabular import open_model, predict_blocks
+    from imparo.tabular.predicting import open_for, prediction_names
 
     out = console(as_json or output is None)
     check_place(output, "predictions")
     found = open_model(model)
     read = reading(**{name: options[name] for name in READING})
-    if found.is_sparse:
-        read["n_columns"] = found.n_columns
-    rows = as_rows(data, prefer="test", **read)
+    rows = open_for(found, data, **read)
     if probabilities and found.task != "classification":
         raise ValueError("--probabilities are of classes, and this model predicts numbers")
     names = [*keep, *prediction_names(found, probabilities)]
@@ -72,8 +70,8 @@ def predict(model: Path, data: str, output: Path | None, probabilities: bool, ke
                 writer.write(first)
                 count += len(first)
                 first = next(blocks, None)
-    if not count:
-        raise ValueError(f"{data} holds no row to predict")
+            if not count:  # here: what was in the file before stays
+                raise ValueError(f"{data} holds no row to predict")
     if rows.bad.count:
         out.print(f"[yellow]Note:[/] {rows.bad.count:,} bad rows were skipped", highlight=False)
         for sentence in rows.bad.examples[:3]:

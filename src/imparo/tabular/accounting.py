@@ -196,7 +196,7 @@ def _code(source: Any, model: TableModel) -> str:
         "from imparo.tabular import as_rows\n\n"
         'model = imparo.load("model.imparo")\n'
         f"for block in as_rows({_short(source)}).blocks():\n"
-        "    print(model.predict(block))\n"
+        f"    print(model.predict({'block.X' if model.is_sparse else 'block'}))\n"
     )
 
 
@@ -209,7 +209,8 @@ def _described(rows: Rows, source: Any) -> str:
         return source if isinstance(source, str) else "rows in memory"
     if len(rows.files) == 1:
         return f"{rows.files[0]} ({rows.format})"
-    return f"{len(rows.files):,} files in {os.path.commonpath(rows.files)} ({rows.format})"
+    folder = os.path.commonpath([os.path.abspath(file) for file in rows.files])
+    return f"{len(rows.files):,} files in {folder} ({rows.format})"
 
 
 def _relevance(model: TableModel) -> list[dict[str, Any]]:
@@ -269,6 +270,8 @@ def _worries(
                 f"the classes {listed(rare)} are rare; look at their rows of the table of "
                 "classes, not only at the error"
             )
+    if getattr(model.machine, "stopped_", "") == "interrupted":
+        found.append("the search was interrupted; this is the best model until then")
     if evaluation is None:
         found.append("no rows were kept for a test, so how good it is was not measured")
         return found
@@ -281,6 +284,4 @@ def _worries(
         )
     if evaluation.rows < 100:
         found.append(f"the test has {evaluation.rows} rows only; its errors are rough")
-    if getattr(model.machine, "stopped_", "") == "interrupted":
-        found.append("the search was interrupted; this is the best model until then")
     return found

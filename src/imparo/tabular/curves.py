@@ -55,7 +55,10 @@ def learning_curve(
         Z_test = inputs.transform(Z_test)
     points: list[dict[str, float]] = []
     start, last = time.monotonic(), 0.0
+    width = X.shape[1]
     for rows in _sizes(n):
+        if 3 * 8 * rows * width > memory:  # the rows, prepared ones, and a block of the fit
+            break
         spent = time.monotonic() - start
         if spent + 3 * last > seconds and points:
             break

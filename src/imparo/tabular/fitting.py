@@ -42,10 +42,13 @@ class TableFit:
     ----------
     model : TableModel
     account : Account
+    cut_short : bool
+        Whether Ctrl-C came after the fit, so that the test is not complete.
     """
 
     model: TableModel
     account: Account
+    cut_short: bool = False
 
     @property
     def evaluation(self) -> Evaluation | None:
@@ -54,8 +57,8 @@ class TableFit:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended the search, and the best model until then is the one here."""
-        return self.account.stopped == "interrupted"
+        """Whether Ctrl-C ended the search, or the test after it; the best model is here."""
+        return self.cut_short or self.account.stopped == "interrupted"
 
 
 def fit_table(
@@ -177,22 +180,29 @@ def fit_table(
         with clock("fitting"):
             _learn(machine, X, y_fit, weights)
         model = _model(machine, inputs, table, roles, rows, task, y_fit)
-        with clock("testing"):
-            evaluation = _judged(model, table, y, parts, allowed, show)
+        evaluation: Evaluation | None = None
         points: list[dict[str, float]] = []
-        if curve and len(parts.test):
-            with clock("learning curve"):
-                points = learning_curve(
-                    model, X, y_fit, weights, table.rows(parts.test), y[parts.test],
-                    max(2.0, clock.seconds["fitting"] / 4), _room(allowed), seed,
-                )  # fmt: skip
+        cut = False
+        try:
+            with clock("testing"):
+                evaluation = _judged(model, table, y, parts, allowed, show)
+            if curve and len(parts.test):
+                with clock("learning curve"):
+                    shown = _few(parts.test, model.n_columns, _room(allowed))
+                    points = learning_curve(
+                        model, X, y_fit, weights, table.rows(shown), y[shown],
+                        max(2.0, clock.seconds["fitting"] / 4), _room(allowed), seed,
+                    )  # fmt: skip
+        except KeyboardInterrupt:  # the model is there, and stays
+            cut = True
+            warned.append("interrupted after the fit: the test is not complete")
         account = accounting.account(
             rows, roles, table, parts, chosen, model, evaluation, points, clock.seconds,
             allowed, sum(s.written for s in made), [*roles.notes, *notes], warned,
             command or accounting.as_code(source, target, method, given), source,
         )  # fmt: skip
     model.made = accounting.summary(account)
-    return TableFit(model, account)
+    return TableFit(model, account, cut)
 
 
 class Clock:
@@ -318,6 +328,7 @@ def _model(
     return TableModel(
         task, list(roles.inputs), dict(table.kinds), list(roles.target), classes, inputs,
         machine, width, rows.is_sparse, baseline,
+        first_index=getattr(rows.lines, "first", 1),
     )  # fmt: skip
 
 
@@ -335,6 +346,12 @@ def _judged(
         judge_block(judge, model, _as_given(model, table.rows(places)), y[places])
         show(some.stop, len(parts.test), "testing")
     return judge.finished()
+
+
+def _few(rows: Array, width: int, room: int) -> Array:
+    """Return as many of some rows as are in memory with ease."""
+    most = max(100, room // (32 * max(1, width)))
+    return rows[:: -(-len(rows) // most)]
 
 
 def _as_given(model: TableModel, X: Any) -> Any:

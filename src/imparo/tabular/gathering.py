@@ -95,7 +95,7 @@ def gather(
     Notes
     -----
     Costs one pass over the files; outputs, weights, groups and times stay in memory: 8 bytes a
-    row for each.
+    row for each, or what their texts take.
     """
     if missing not in MISSING:
         raise ValueError(f"missing={missing!r} must be one of {', '.join(map(repr, MISSING))}")
@@ -123,7 +123,7 @@ def gather(
             inputs.add(X)
             outputs.append(y)
             for name, parts in special.items():
-                parts.append(block[name])
+                parts.append(np.array(block[name]))
         show(read, rows.n_rows, "reading rows")
     if not outputs:
         gone = f": all {read:,} were left out" if read else ""
@@ -232,7 +232,8 @@ def _outputs(block: Frame, target: list[str]) -> Array:
                 f"the target '{target[0]}' holds dates, and must hold numbers or classes; name "
                 "another target"
             )
-        return cells.astype(np.float64) if cells.dtype.kind in "biu" else cells
+        # A copy: a view would keep its whole block in memory.
+        return np.array(cells, np.float64 if cells.dtype.kind in "biu" else None)
     kinds = {block[name].dtype.kind for name in target}
     if not kinds <= set("biuf"):
         raise ValueError(

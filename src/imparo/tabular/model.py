@@ -52,6 +52,8 @@ class TableModel:
         Means of the outputs that were fitted, or their most frequent class.
     made : dict
         How the model came about, in plain values.
+    first_index : 0 or 1
+        The index of the first column in sparse files.
 
     Examples
     --------
@@ -74,6 +76,7 @@ class TableModel:
     is_sparse: bool
     baseline: Any
     made: dict[str, Any] = field(default_factory=dict)
+    first_index: int = 1
 
     def predict(self, rows: Any) -> Array:
         """Return predictions.
@@ -129,7 +132,7 @@ class TableModel:
 
     def labels_of(self, scores: Array) -> Array:
         """Return the label that :meth:`predict` gives to rows with these scores."""
-        if scores.shape[1] == 1:
+        if scores.shape[1] == 1 and len(self.classes) == 2:
             return np.asarray(self.classes)[(scores[:, 0] > 0).astype(int)]
         return np.asarray(self.classes)[np.argmax(scores, axis=1)]
 
@@ -204,7 +207,7 @@ class TableModel:
             columns = others
         for found, name in zip(columns, self.columns, strict=True):
             wanted, is_now = self.kinds[name], rows.kinds[found]
-            if "text" in (wanted, is_now) and wanted != is_now:
+            if wanted != is_now and "empty" not in (wanted, is_now):
                 raise ValueError(
                     f"column '{found}' holds {_PLURAL[is_now]}, and held {_PLURAL[wanted]} in "
                     "the fit; correct it, or read it as text"

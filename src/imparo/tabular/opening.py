@@ -54,12 +54,20 @@ def as_rows(
         if part is None and prefer in parts and "all" not in parts:
             part = prefer
         return find(source, part, download, ReadOptions(**options))
-    if part is None and prefer is not None:
+    if part is None and prefer is not None and not is_pipe(source):
         try:
             return open_rows(source, part=prefer, **options)
         except ValueError:
             pass  # it has no such part, or what is wrong is told below
     return open_rows(source, part=part, **options)
+
+
+def is_pipe(source: Any) -> bool:
+    """Return whether a source can be read once only."""
+    if not isinstance(source, str | os.PathLike):
+        return False
+    path = Path(source)
+    return str(source) == "-" or (path.exists() and not (path.is_file() or path.is_dir()))
 
 
 def known_task(source: Any) -> str:

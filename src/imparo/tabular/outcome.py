@@ -70,7 +70,7 @@ class Cost:
     Attributes
     ----------
     seconds : dict of str to float
-        By step, in order: such as "reading", "preparing", "fitting", "evaluating".
+        By step, in order: such as "reading", "preparing", "fitting", "testing".
     budget : float or None
         Seconds that were allowed for fitting, where a budget was given.
     peak_bytes : int
@@ -137,7 +137,7 @@ class Account:
     command : str
         The command that does it again.
     code : str
-        The same in Python.
+        How to predict with it in Python.
     environment : dict of str to str
         Versions and machine.
     warnings : list of str

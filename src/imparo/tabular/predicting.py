@@ -16,6 +16,7 @@ from imparo.tabular.fitting import judge_block
 from imparo.tabular.gathering import Show, missing_cells
 from imparo.tabular.judging import Judge
 from imparo.tabular.model import TableModel
+from imparo.tabular.opening import as_rows, is_pipe
 from imparo.tabular.outcome import Evaluation
 from imparo.tabular.roles import no_column
 from imparo.tabular.targets import CLASSIFICATION
@@ -45,6 +46,33 @@ def open_model(path: str | os.PathLike[str]) -> Any:
             "load it with imparo.load in Python, or fit one with imparo fit"
         )
     return model
+
+
+def open_for(model: Any, source: Any, **read: Any) -> Rows:
+    """Open a table as a model knows its columns: what was text is text.
+
+    Parameters
+    ----------
+    model : TableModel
+    source : as for :func:`~imparo.tabular.as_rows`
+        Of data with parts, the test part is read.
+    **read
+        How to read, as for :func:`~imparo.tabular.as_rows`.
+
+    Returns
+    -------
+    Rows
+    """
+    if model.is_sparse:
+        read |= {"n_columns": model.n_columns, "first_index": model.first_index}
+    rows = as_rows(source, prefer="test", **read)
+    known = [name for name, kind in model.kinds.items() if kind == "text"]
+    if any(isinstance(label, str) for label in model.classes):
+        known += model.outputs
+    more = [name for name in known if rows.kinds.get(name, "text") != "text"]
+    if not more or is_pipe(source) or not rows.files:
+        return rows
+    return as_rows(source, prefer="test", **{**read, "text": (*read.get("text", ()), *more)})
 
 
 def predict_blocks(
@@ -197,7 +225,7 @@ def _as_labels(y: Array, model: Any) -> Array:
         return y
     if any(isinstance(name, str) for name in model.classes):
         if y.dtype.kind in "biuf":
-            return np.array([f"{v:g}" for v in y.tolist()])
+            return np.array([str(int(v)) if v == int(v) else repr(v) for v in y.tolist()])
         return y.astype(str)
     if y.dtype == object:
         raise ValueError("the target holds text, and held numbers in the fit")

@@ -15,6 +15,10 @@ from scipy import sparse
 
 from imparo.data import Frame
 from imparo.engine import Array
+from imparo.errors import MemoryBudgetError
+
+# Different texts of a column, all of which stay in memory.
+_MOST_TEXTS = 500_000
 
 
 class Scratch:
@@ -158,6 +162,12 @@ class DiskTable:
             for j, name in enumerate(self._texts):
                 known = self._codes[j]
                 codes[:, j] = [known.setdefault(cell, len(known)) for cell in frame[name]]
+                if len(known) > _MOST_TEXTS:
+                    raise MemoryBudgetError(
+                        f"the column '{name}' holds more than {_MOST_TEXTS:,} different texts, "
+                        "as identifiers do, and rows do not fit in memory; drop the column, or "
+                        "give more memory"
+                    )
             self._files[1].append(codes)
         if self._dates:
             dates = np.empty((len(frame), len(self._dates)), np.int64)

@@ -91,6 +91,9 @@ def _by_time(time: Array | None, n: int, wanted: int) -> Split:
     if time is not None and time.dtype == object:
         raise ValueError("the column of times holds text; give dates or numbers")
     order = np.arange(n) if time is None else np.argsort(time, kind="stable")
+    if time is not None and wanted:  # a time is before or after, never both
+        first = int(np.searchsorted(time[order], time[order[n - wanted]]))
+        wanted = n - first if first >= 2 else wanted
     before, after = order[: n - wanted], order[n - wanted :]
     # The last of the rows to fit judge, as the test rows do: what comes after what is known.
     held = max(1, len(before) // 5)

@@ -71,3 +71,21 @@ class BadRows:
     def restart(self) -> None:
         """Count anew: a pass over the rows begins."""
         self.count, self.examples = 0, []
+
+
+@dataclass
+class PassedBadRows(BadRows):
+    """Bad rows of one of several passes, told to those of all of them."""
+
+    to: BadRows | None = None
+
+    def report(
+        self, file: str | Path, place: int, what: str, remedy: str, unit: str = "line"
+    ) -> None:
+        """Tell those of all of them."""
+        if self.to is not None:
+            self.to.report(file, place, what, remedy, unit)
+            self.count, self.examples = self.to.count, self.to.examples
+
+    def restart(self) -> None:
+        """Do nothing: only a pass over all files counts anew."""

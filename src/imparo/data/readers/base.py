@@ -24,10 +24,13 @@ class SparseBlock:
     X : csr_array of shape (k, d)
     y : array of shape (k,)
         The number, or text, that begins each line.
+    first : 0 or 1
+        The index that the first column has in the file.
     """
 
     X: Any
     y: Array
+    first: int = 1
 
     def __len__(self) -> int:
         return len(self.y)
@@ -53,6 +56,8 @@ class ReadOptions:
         "train", "test" or "val": which rows of an archive that holds several parts.
     n_columns : int or None
         Number of columns of a sparse file, where rows to come may have more than this one.
+    first_index : int or None
+        0 or 1: the number of the first column of a sparse file; found out if None.
     """
 
     delimiter: str | None = None
@@ -62,6 +67,7 @@ class ReadOptions:
     bad: BadRows = None  # type: ignore[assignment]  # a new one for every reader
     part: str | None = None
     n_columns: int | None = None
+    first_index: int | None = None
 
     def __post_init__(self) -> None:
         if self.bad is None:

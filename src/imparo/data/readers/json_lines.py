@@ -198,9 +198,10 @@ class JsonArray(Rows):
             line, counted = line + text.count("\n", counted, place), place
             try:
                 found, end = decoder.raw_decode(text, place)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
+                found_at = getattr(error, "lineno", line)
                 raise ValueError(
-                    f"{self.source}, line {error.lineno:,}: {error.msg}; correct the file, or "
+                    f"{self.source}, line {found_at:,}: {_reason(error)}; correct the file, or "
                     f"{_REMEDY}"
                 ) from error
             yield line, found
@@ -295,9 +296,8 @@ def _objects(text: str) -> tuple[list[Any], list[int], dict[int, tuple[str, str]
             found, end = decode(line)
             if end < len(line):
                 raise json.JSONDecodeError("Extra data", line, end)
-        except (json.JSONDecodeError, RecursionError) as error:
-            reason = getattr(error, "msg", "nested too deep")
-            wrong[place] = (f"wrong JSON, {reason[:1].lower()}{reason[1:]}", _REMEDY)
+        except (ValueError, RecursionError) as error:
+            wrong[place] = (f"wrong JSON, {_reason(error)}", _REMEDY)
             continue
         if isinstance(found, dict):
             objects.append(found)
@@ -305,3 +305,10 @@ def _objects(text: str) -> tuple[list[Any], list[int], dict[int, tuple[str, str]
         else:
             wrong[place] = (f"{line[:40]} is no object", _REMEDY)
     return objects, kept, wrong
+
+
+def _reason(error: Exception) -> str:
+    """Return what is wrong with JSON: Python refuses numbers of thousands of digits, too."""
+    deep = isinstance(error, RecursionError)
+    reason = getattr(error, "msg", "nested too deep" if deep else "a number of too many digits")
+    return f"{reason[:1].lower()}{reason[1:]}"

@@ -107,7 +107,7 @@ class LineRows(Rows):
 
 def _some(block: Any, rows: slice) -> Any:
     if isinstance(block, SparseBlock):
-        return SparseBlock(block.X[rows], block.y[rows])
+        return SparseBlock(block.X[rows], block.y[rows], block.first)
     return block[rows]
 
 

@@ -2,7 +2,6 @@
 
 import ast
 import mmap
-import shutil
 import tempfile
 import zipfile
 import zlib
@@ -260,9 +259,13 @@ def _unpacked(file: IO[bytes], header: Header) -> Reader:
         whole = np.ndarray(header.shape, header.dtype, flat(slice(0, 1)), order="F")
         return lambda rows: whole[rows]
     with tempfile.TemporaryFile() as unpacked:
-        shutil.copyfileobj(file, unpacked, _CHUNK)
+        left = header.nbytes
+        while left:  # no more than the header announces
+            piece = file.read(min(_CHUNK, left))
+            if not piece:
+                raise EOFError("an array in it ends early")
+            unpacked.write(piece)
+            left -= len(piece)
         unpacked.flush()
-        if unpacked.tell() < header.nbytes:
-            raise EOFError("an array in it ends early")
         mapped = _mapped_array(unpacked, header)
     return lambda rows: np.array(mapped(rows))

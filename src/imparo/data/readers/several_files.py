@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
@@ -11,7 +11,7 @@ from urllib.parse import unquote
 import numpy as np
 
 from imparo.data.frames import Frame
-from imparo.data.readers.bad_rows import BadRows, NoRowsError
+from imparo.data.readers.bad_rows import NoRowsError, PassedBadRows
 from imparo.data.readers.base import ReadOptions, Rows
 from imparo.data.readers.column_choice import chosen_columns
 from imparo.data.readers.json_lines import JsonArray
@@ -24,23 +24,6 @@ Opener = Callable[..., Rows]
 _NOT_ROWS = (".tmp", ".part", ".crc")
 _PARTITION = re.compile("([^=]+)=(.*)")
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
-
-
-@dataclass
-class _Passed(BadRows):
-    """Bad rows of one file, told to those of all files."""
-
-    to: BadRows | None = None
-
-    def report(
-        self, file: str | Path, place: int, what: str, remedy: str, unit: str = "line"
-    ) -> None:
-        if self.to is not None:
-            self.to.report(file, place, what, remedy, unit)
-            self.count, self.examples = self.to.count, self.to.examples
-
-    def restart(self) -> None:
-        """Do nothing: only a pass over all files counts anew."""
 
 
 class SeveralFiles(Rows):
@@ -77,7 +60,7 @@ class SeveralFiles(Rows):
         partitions = [_partitions(path, root) for path in paths]
         inner = replace(
             options,
-            bad=_Passed(options.bad.policy, to=options.bad),
+            bad=PassedBadRows(options.bad.policy, to=options.bad),
             text=tuple(name for name in options.text if name not in partitions[0]),
         )
         self.parts: list[Rows] = []

@@ -82,7 +82,7 @@ class SparseLines(LineFormat):
             (parts.values, parts.indices - self.first, starts),
             shape=(len(parts.labels), self.n_columns),
         )
-        return SparseBlock(X, y)
+        return SparseBlock(X, y, self.first)
 
     def _y(self, labels: list[str]) -> Array | None:
         """Return labels as an array, or None if one is no number though it should be."""
@@ -215,7 +215,9 @@ def open_sparse(
         raise ValueError(
             f"{path} has no entry index:value; give a file of lines such as '1 3:0.5 7:2'"
         )
-    first = 0 if scan.smallest == 0 else 1
+    first = options.first_index
+    if first is None:
+        first = 0 if scan.smallest == 0 else 1
     if like is not None:
         text = like.lines.text
     else:

@@ -227,7 +227,7 @@ def stacked(parts: list[Any]) -> Any:
         format="csr",
     )
     ys = [Frame({"y": part.y}) for part in parts]
-    return SparseBlock(X, Frame.stacked(ys)["y"])
+    return SparseBlock(X, Frame.stacked(ys)["y"], parts[0].first)
 
 
 def _stacked_frames(frames: list[Frame]) -> Frame:
@@ -271,5 +271,5 @@ def as_texts(cells: Array) -> Array:
 def taken(rows: Any, places: Any) -> Any:
     """Return some rows of a frame or sparse block."""
     if isinstance(rows, SparseBlock):
-        return SparseBlock(rows.X[places], rows.y[places])
+        return SparseBlock(rows.X[places], rows.y[places], rows.first)
     return rows[places]

@@ -193,7 +193,11 @@ class Feeding:
         if model.made["text_target"] and not model.is_sparse:
             text += model.outputs
         self.formats.text = tuple(text)
-        self.formats.n_columns = model.n_columns if model.is_sparse else None
+        if model.is_sparse:
+            self.formats.n_columns, self.formats.first_index = (
+                model.n_columns,
+                model.first_index,
+            )
         self.source.forget_formats()
 
     # Blocks.

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from imparo.data.readers import BadRows
+from imparo.data.readers.bad_rows import PassedBadRows
 from imparo.errors import ImparoWarning, warn_user
 from imparo.tabular.following.chunks import Chunk, RowChunk, taken
 from imparo.tabular.following.formats import Formats, files_of, is_lines
@@ -69,6 +71,8 @@ class Files(Source):
         several files: warn, and leave it alone), or read it from its beginning.
     poll : float
         Seconds between looks.
+    bad : BadRows, optional
+        What to do with bad rows of files that are read as a whole.
     """
 
     def __init__(
@@ -80,8 +84,9 @@ class Files(Source):
         follow: bool = False,
         on_rotate: str = STOP,
         poll: float = 0.5,
+        bad: BadRows | None = None,
     ) -> None:
-        self._data, self._formats = str(data), formats
+        self._data, self._formats, self._bad = str(data), formats, bad or BadRows()
         self._follow, self._on_rotate, self._poll = follow, on_rotate, poll
         self._states = dict(states)
         self._growing: dict[Path, GrowingFile] = {}
@@ -223,7 +228,7 @@ class Files(Source):
                 self._left.add(path)
                 return None
             start = 0 if state is None else state["row"]
-            self._whole = _row_chunks(path, self._formats, known, start, limit)
+            self._whole = _row_chunks(path, self._formats, known, start, limit, self._bad)
         chunk = self._rest or next(self._whole, None)
         self._rest = None
         if chunk is None:
@@ -245,12 +250,13 @@ class Files(Source):
 
 
 def _row_chunks(
-    path: Path, formats: Formats, known: State, start: int, limit: int
+    path: Path, formats: Formats, known: State, start: int, limit: int, bad: BadRows
 ) -> Iterator[RowChunk]:
     """Yield the rows of a file from a number on; the last chunk knows that it is."""
     waiting: tuple[Any, int] | None = None
     place = 0
-    for rows in formats.rows(path).blocks(size=limit):
+    passed = PassedBadRows(bad.policy, to=bad)
+    for rows in formats.rows(path, bad=passed).blocks(size=limit):
         if place + len(rows) > start:
             skipped = max(0, start - place)
             if waiting is not None:

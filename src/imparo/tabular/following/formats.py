@@ -77,18 +77,20 @@ class Formats:
 
     Attributes
     ----------
-    n_columns : int or None
-        Number of columns of sparse rows.
+    n_columns, first_index : int or None
+        Number of columns of sparse rows, and the index of the first.
     """
 
     def __init__(self, text: Iterable[str] = (), **settings: Any) -> None:
         self.text = tuple(text)
         self.n_columns: int | None = None
+        self.first_index: int | None = None
         self.settings = settings
 
-    def rows(self, path: Path) -> Rows:
+    def rows(self, path: Path, **more: Any) -> Rows:
         """Open a file."""
-        return open_rows(path, text=self.text, n_columns=self.n_columns, **self.settings)
+        known: dict[str, Any] = {"n_columns": self.n_columns, "first_index": self.first_index}
+        return open_rows(path, text=self.text, **known, **self.settings, **more)
 
     def lines(self, path: Path) -> tuple[LineFormat, int, int]:
         """Return the format of a file of lines, and offset and line of its first row."""

@@ -18,11 +18,19 @@ from imparo.engine import Array
 from imparo.journal.locks import Lock
 from imparo.lifelong import open as open_learner
 from imparo.persistence import save
-from imparo.preparation.columns import column, listed
+from imparo.preparation.columns import listed
+from imparo.tabular.conversion import as_frame
 from imparo.tabular.following.kept_model import TABLE, classes_of, machine_of, table_of
 from imparo.tabular.following.positions import Positions, State
-from imparo.tabular.following.table import Choices, Targets, as_names, begin_table
-from imparo.tabular.following.usable import usable
+from imparo.tabular.following.table import (
+    SPARSE_TARGET,
+    Choices,
+    Targets,
+    as_names,
+    begin_table,
+    checked_targets,
+)
+from imparo.tabular.following.usable import usable, without_target
 from imparo.tabular.model import TableModel
 from imparo.tabular.targets import CLASSIFICATION
 
@@ -186,6 +194,7 @@ class Keeper:
         """
         rows = _as_rows(rows)
         if self.model is None:
+            self._check_first(rows)
             self.begin(rows)
         assert self.model is not None
         X, y, _, faults = usable(self.model, rows)
@@ -193,6 +202,14 @@ class Keeper:
             place = min(faults)
             raise ValueError(f"row {place}: {faults[place]}")
         return self.keep(X, y, {})
+
+    def _check_first(self, rows: Any) -> None:
+        """Raise if a target is missing among the rows that decide."""
+        sparse_rows = isinstance(rows, SparseBlock)
+        names = [SPARSE_TARGET] if sparse_rows else checked_targets(self.target, rows.columns)
+        faults = without_target(rows, names)
+        if faults:
+            raise ValueError(f"row {min(faults)}: {faults[min(faults)]}")
 
     def keep(self, X: Any, y: Array, states: dict[str, State]) -> int:
         """Learn prepared rows, and remember how far their files have been read.
@@ -331,5 +348,4 @@ def _as_rows(rows: Any) -> Any:
         raise TypeError(
             f"rows must be a data frame with named columns, not {type(rows).__name__}"
         )
-    names = [str(name) for name in rows.columns]
-    return Frame({name: column(rows, j) for j, name in enumerate(names)}, len(rows))
+    return as_frame(rows)

@@ -107,7 +107,7 @@ def begin_table(rows: Any, target: Targets, choices: Choices) -> TableModel:
     return TableModel(
         task=task, columns=columns, kinds=kinds, outputs=names, classes=[], inputs=prepare,
         machine=_learner(task, features, choices), n_columns=X.shape[1], is_sparse=is_sparse,
-        baseline=baseline,
+        baseline=baseline, first_index=rows.first if is_sparse else 1,
         made={
             "command": "learn", "rows": len(y), "center": center, "scale": scale,
             "text_target": outputs.dtype == object, "notes": list(inputs.notes_),

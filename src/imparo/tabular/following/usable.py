@@ -7,6 +7,7 @@ import numpy as np
 from imparo.data import Frame
 from imparo.data.readers import SparseBlock
 from imparo.data.readers.base import MISSING
+from imparo.data.readers.text_cells import MISSING_TEXT
 from imparo.engine import Array
 from imparo.tabular.following.chunks import as_texts, taken
 from imparo.tabular.following.table import labels_of
@@ -18,19 +19,28 @@ from imparo.tabular.targets import CLASSIFICATION
 Faults = dict[int, str]
 
 
-def without_target(rows: Any, targets: list[str]) -> Faults:
-    """Return the rows of which a target is missing."""
+def without_target(rows: Any, targets: list[str], *, text: bool = True) -> Faults:
+    """Return the rows of which a target is missing.
+
+    Parameters
+    ----------
+    rows : Frame or SparseBlock
+    targets : list of str
+    text : bool
+        Whether the target is text, of which "none" may be a class.
+    """
     if isinstance(rows, SparseBlock):
-        return _missing(rows.y, targets[0])
+        return _missing(rows.y, targets[0], text)
     faults: Faults = {}
     for target in targets:
-        faults = {**_missing(rows[target], target), **faults}
+        faults = {**_missing(rows[target], target, text), **faults}
     return faults
 
 
-def _missing(cells: Array, target: str) -> Faults:
+def _missing(cells: Array, target: str, text: bool) -> Faults:
+    marks = MISSING_TEXT if text else MISSING
     if cells.dtype == object:
-        gone = [cell is None or str(cell).strip().lower() in MISSING for cell in cells]
+        gone = [cell is None or str(cell).strip().lower() in marks for cell in cells]
     elif cells.dtype.kind == "f":
         gone = list(~np.isfinite(cells))
     else:
@@ -68,13 +78,13 @@ def usable(
     ValueError
         If a column is missing.
     """
-    n = len(rows)
+    n, text = len(rows), model.made["text_target"]
     if isinstance(rows, SparseBlock):
-        table, faults = rows.X, without_target(rows, model.outputs)
+        table, faults = rows.X, without_target(rows, model.outputs, text=text)
         y, more = _outputs(model, rows.y)
     else:
         rows, faults = _known_columns(model, rows, absent)
-        faults |= without_target(rows, model.outputs)
+        faults |= without_target(rows, model.outputs, text=text)
         y, more = _all_outputs(model, rows)
         table = rows.select(model.columns)
     faults = {**more, **faults}
@@ -178,6 +188,12 @@ def _times(cells: Array, dtype: str, name: str) -> tuple[Array, Faults]:
     times, faults = np.full(len(cells), "NaT", dtype), {}
     for i, cell in enumerate(cells.tolist()):
         if cell is None or cell != cell or str(cell).strip().lower() in MISSING:
+            continue
+        if dtype.startswith("m8"):
+            try:
+                times[i] = np.timedelta64(round(float(cell) * 1e6), "us")
+            except (ValueError, TypeError, OverflowError):
+                faults[i] = f"'{name}' holds {cell!r:.40}, and seconds before; correct it"
             continue
         try:
             times[i] = np.datetime64(str(cell).strip().removesuffix("Z"))
