@@ -244,7 +244,6 @@ def test_advise_on_constant_columns(kernel, tmp_path):
         (["concrete", "--kernel", "precomputed"], "give another kernel", 3),
         (["concrete", "--sigma", "wide"], "sigma='wide' is not known", 3),
         (["concrete", "--sigma", "-1"], "sigma must be a positive number", 3),
-        (["concrete", "--memory", "lots"], "memory='lots' is not an amount of memory", 2),
         (["concrete", "--budget", "nan"], "budget=nan must be a number of seconds", 3),
         (["concrete", "-o", "nowhere/advice.html"], "there is no folder nowhere", 4),
         (["{houses}", "--target", "0", "-o", 300 * "x" + ".html"], "too long", 4),
@@ -310,3 +309,10 @@ def test_the_data_are_the_published_ones():
     # First row, and range of strength, as published by Yeh.
     assert concrete.X[0].tolist() == [540, 0, 0, 162, 2.5, 1040, 676, 28]
     assert (concrete.y.min(), concrete.y.max()) == (2.33, 82.6)
+
+
+@pytest.mark.parametrize("command", ["advise", "fit"])
+def test_an_amount_of_memory_that_is_none_is_wrong_usage(command):
+    result = CliRunner().invoke(main, [command, "concrete", "--memory", "lots"])
+    assert result.exit_code == 2
+    assert "memory='lots' is not an amount of memory" in result.stderr
