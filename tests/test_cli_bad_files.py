@@ -51,7 +51,8 @@ BAD = {
     "quotes": (
         "t.csv", lambda p: lines(p, set_line(9, '1,"2,3,4')), [], 3, "line 9"),
     "NaN target": (
-        "t.csv", lambda p: lines(p, set_line(9, "1,2,3,")), [], 3, "target is missing"),
+        "t.csv", lambda p: lines(p, set_line(9, "1,2,3,")), [], 3,
+        "the target 'price' is missing"),
     "one class": (
         "t.csv", lambda p: p.write_text(text(X, ["a"] * 120)), [], 3, "one class only"),
     "huge integers": (

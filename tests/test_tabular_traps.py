@@ -16,6 +16,7 @@ from imparo.errors import MemoryBudgetError
 from imparo.tabular import Keeper, fit_table
 from imparo.tabular.curves import learning_curve
 from imparo.tabular.gathering import gather
+from imparo.tabular.judging import Judge
 from imparo.tabular.roles import Roles
 from imparo.tabular.splitting import make_split
 
@@ -188,3 +189,79 @@ def test_the_learning_curve_stays_within_memory():
     memory = 3 * 8 * 300 * 250
     curve = learning_curve(model, X, X[:, 0], None, X, X[:, 0], 60, memory, 0)
     assert [point["rows"] for point in curve] == [50, 100, 200]
+
+
+def test_nothing_that_is_read_is_overwritten(linear, tmp_path):
+    data = tmp_path / "t.csv"
+    before = data.read_text()
+    for command in (
+        ["fit", data, *QUICK, "-o", data],
+        ["fit", data, *QUICK, "-r", data],
+        ["fit", data, *QUICK, "-o", tmp_path / "a.html", "-r", tmp_path / "a.html"],
+        ["predict", linear, data, "-o", data],
+        ["predict", linear, data, "-o", linear],
+    ):
+        assert "would overwrite" in run(*command, code=2).stderr
+    assert data.read_text() == before
+
+
+def test_two_numbers_that_are_not_whole_are_no_classes(tmp_path):
+    lines = ["x,y", *(f"{i},{[0.5, 1.5][i % 2]}" for i in range(60))]
+    data = write(tmp_path / "t.csv", lines)
+    account = json.loads(run("fit", data, *QUICK, "--json").stdout)
+    assert account["task"] == "regression"
+    refused = run("fit", data, *QUICK, "--task", "classification", code=3)
+    assert "numbers of classes are whole" in refused.stderr
+
+
+def test_the_simplest_model_is_wrong_where_its_class_does_not_occur():
+    judge = Judge("classification", ["y"], ["a", "b"], "a", "rows")
+    judge.add(np.array(["b", "b"]), np.array(["b", "b"]))
+    assert judge.finished().baseline == {"error": 1.0, "balanced_error": 1.0}
+
+
+def test_rows_without_target_are_skipped_with_other_gaps(tmp_path):
+    lines = ["x,y", *(f"{i},{'' if i % 4 == 0 else i}" for i in range(80))]
+    data = write(tmp_path / "t.csv", lines)
+    assert "the target 'y' is missing" in run("fit", data, *QUICK, code=3).stderr
+    account = json.loads(run("fit", data, *QUICK, "--missing", "skip", "--json").stdout)
+    assert (account["rows_missing"], account["rows_bad"]) == (20, 0)
+
+
+def test_a_folder_of_a_year_is_not_the_target_by_default(tmp_path):
+    for year in (2020, 2021):
+        folder = tmp_path / "hive" / f"year={year}"
+        folder.mkdir(parents=True)
+        write(folder / "a.csv", ["x,price", *(f"{i},{i}.5" for i in range(40))])
+    account = json.loads(run("fit", tmp_path / "hive", *QUICK, "--json").stdout)
+    assert account["target"] == ["price"]
+
+
+def test_predictions_are_lines_of_json_if_asked(linear, tmp_path):
+    output = run("predict", linear, tmp_path / "t.csv", "--json").stdout
+    assert len([json.loads(line)["prediction"] for line in output.splitlines()]) == 90
+
+
+def test_targets_may_be_named_one_by_one(tmp_path):
+    lines = ["x,u,v", *(f"{i},{i}.5,{2 * i}.5" for i in range(60))]
+    data = write(tmp_path / "t.csv", lines)
+    account = json.loads(run("fit", data, *QUICK, "-t", "u", "-t", "v", "--json").stdout)
+    assert account["target"] == ["u", "v"]
+
+
+def test_a_pattern_without_files_is_an_error_to_learn_from(tmp_path):
+    assert "no file" in run("learn", tmp_path / "k", tmp_path / "z*.csv", code=4).stderr
+
+
+def test_names_in_capitals_are_suggested(linear, tmp_path):
+    assert "did you mean 'x'" in run("fit", tmp_path / "t.csv", "-t", "X", code=3).stderr
+
+
+def test_a_class_of_the_test_alone_is_told(tmp_path):
+    lines = ["x,y", *(f"{i},{'ab'[i % 2]}" for i in range(60)), "7,rare"]
+    data = write(tmp_path / "t.csv", lines)
+    for seed in range(20):
+        account = json.loads(run("fit", data, *QUICK, "--seed", seed, "--json").stdout)
+        if account["evaluation"]["classes"][-1] == "rare" and len(account["warnings"]):
+            break
+    assert any("rare classes: 'rare'" in sentence for sentence in account["warnings"])

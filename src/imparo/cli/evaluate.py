@@ -11,6 +11,7 @@ from imparo.cli.completion import DATA
 from imparo.cli.options import (
     READING,
     Names,
+    check_place,
     command_line,
     json_option,
     reading,
@@ -50,6 +51,7 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
 
     out = console(as_json)
     for path in reports:
+        check_place(path, "report", [data, model])
         check_report_path(path)
     found = open_model(model)
     read = reading(**{name: options[name] for name in READING})
@@ -70,6 +72,13 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
         click.echo(json.dumps(told))
         return
     tell_evaluation(out, evaluation)
+    fitted_to = str(getattr(found, "made", {}).get("data", ""))
+    if fitted_to.removesuffix(f" ({rows.format})") == data:
+        out.print(
+            "[yellow]Note:[/] the model was fitted to rows of these data; the test that imparo "
+            "fit has made is the honest one",
+            highlight=False,
+        )
     if rows.bad.count:
         out.print(f"[yellow]Note:[/] {rows.bad.count:,} bad rows were skipped", highlight=False)
     for path in reports:

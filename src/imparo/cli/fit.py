@@ -58,7 +58,7 @@ _method_options = together(
 
 _column_options = together(
     click.option(
-        "--target", "-t", type=Names(), default="", metavar="COLUMNS",
+        "--target", "-t", type=Names(), multiple=True, metavar="COLUMNS",
         help="What to learn: a name, a number from 0 on, or several; the last column, or what "
         "the file calls its target, if left out.",
     ),
@@ -133,8 +133,9 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
     from imparo.tabular import fit_table
 
     out = console(as_json)
-    check_place(output, "model")
-    for path in reports:
+    check_place(output, "model", [data, *reports])
+    for k, path in enumerate(reports):
+        check_place(path, "report", [data, *reports[:k]])
         check_report_path(path)
     given = {
         name: options[option]
@@ -142,9 +143,10 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
                              ("n_centers", "centers"), ("n_features", "features"))
         if options[option] is not None
     }  # fmt: skip
+    target = [name for names in options["target"] for name in names]
     with steps(out) as show:
         fitted = fit_table(
-            data, options["target"] or None, task=options["task"], method=options["method"],
+            data, target or None, task=options["task"], method=options["method"],
             budget=options["budget"], memory=options["memory"], columns=options["columns"],
             drop=options["drop"], weight=options["weight"], group=options["group"],
             time=options["time_column"], split=options["split"], test=options["test"],

@@ -3,7 +3,7 @@
 import os
 import shlex
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -127,10 +127,18 @@ def reading(**given: Any) -> dict[str, Any]:
 READING = ("delimiter", "header", "encoding", "text", "bad_rows", "part", "download")
 
 
-def check_place(path: Path | None, what: str) -> None:
-    """Raise before any work if a file could not be written."""
+def check_place(path: Path | None, what: str, others: Iterable[Any] = ()) -> None:
+    """Raise before any work if a file cannot be written, or is another one of the command."""
     if path is None:
         return
+    for other in others:
+        place = Path(other)
+        same = place == path or (path.exists() and place.exists() and path.samefile(place))
+        if same:
+            raise click.UsageError(
+                f"the {what} would overwrite {path}, which the command reads or writes "
+                "otherwise; give another name"
+            )
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; give the name of a file for the {what}")
     if not path.parent.is_dir():

@@ -54,7 +54,7 @@ def predict(model: Path, data: str, output: Path | None, probabilities: bool, ke
     from imparo.tabular.predicting import open_for, prediction_names
 
     out = console(as_json or output is None)
-    check_place(output, "predictions")
+    check_place(output, "predictions", [data, model])
     found = open_model(model)
     read = reading(**{name: options[name] for name in READING})
     rows = open_for(found, data, **read)
@@ -65,7 +65,9 @@ def predict(model: Path, data: str, output: Path | None, probabilities: bool, ke
     with steps(out) as show:
         blocks = predict_blocks(found, rows, probabilities=probabilities, keep=keep, show=show)
         first = next(blocks, None)  # what is wrong is told before a file is begun
-        with open_writer(output, names) as writer:
+        with open_writer(
+            output, names, "jsonl" if as_json and output is None else None
+        ) as writer:
             while first is not None:
                 writer.write(first)
                 count += len(first)

@@ -263,23 +263,33 @@ def _worries(
             "may be better"
         )
     if model.task == CLASSIFICATION:
-        names, counts = np.unique(table.y[parts.fit].astype(str), return_counts=True)
-        rare = [str(name) for name in names[counts < _RARE * counts.max()]]
+        cells = table.y.astype(str) if table.y.dtype == object else table.y
+        names, counts = np.unique(cells, return_counts=True)
+        fitted = set(cells[parts.fit].tolist())
+        labels = [f"{v:g}" if isinstance(v, float) else str(v) for v in names.tolist()]
+        few = (counts < _RARE * counts.max()).tolist()
+        rare = [name for name, is_rare in zip(labels, few, strict=True) if is_rare]
         if rare:
             found.append(
-                f"the classes {listed(rare)} are rare; look at their rows of the table of "
-                "classes, not only at the error"
+                f"rare classes: {listed(rare)}; look at their rows of the table of classes, "
+                "not only at the error"
             )
+        pairs = zip(labels, names.tolist(), strict=True)
+        unknown = [name for name, value in pairs if value not in fitted]
+        if unknown:
+            found.append(f"classes of test rows only, which were not fitted: {listed(unknown)}")
     if getattr(model.machine, "stopped_", "") == "interrupted":
         found.append("the search was interrupted; this is the best model until then")
     if evaluation is None:
         found.append("no rows were kept for a test, so how good it is was not measured")
         return found
     metric = "error" if model.task == CLASSIFICATION else "rmse"
+    if not np.isfinite(evaluation.baseline[metric]):
+        metric = "mae"
     if evaluation.metrics[metric] >= 0.98 * evaluation.baseline[metric]:
         found.append(
             "the model is hardly better than always predicting the "
-            + ("most frequent class" if metric == "error" else "mean")
+            + ("most frequent class" if model.task == CLASSIFICATION else "mean")
             + "; the columns may not tell the target"
         )
     if evaluation.rows < 100:

@@ -1,6 +1,7 @@
 """How the error falls with the number of rows."""
 
 import time
+import warnings
 from typing import Any
 
 import numpy as np
@@ -71,7 +72,9 @@ def learning_curve(
             intercept=True, random_state=seed, memory=memory,
         )  # fmt: skip
         try:
-            fitted.fit(Z, y[places], None if weight is None else weight[places])
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # of few rows there is much to warn of
+                fitted.fit(Z, y[places], None if weight is None else weight[places])
         except ValueError:
             continue  # of few rows one class may be all there is
         last = time.monotonic() - start - spent

@@ -109,7 +109,8 @@ def gather(
         first, read = read, read + len(block)
         X = block.X if rows.is_sparse else block.select(roles.inputs)
         y = block.y if rows.is_sparse else _outputs(block, roles.target)
-        keep = _known_targets(y, rows, first)
+        keep = _known_targets(y, rows, roles.target, first, skip=missing == "skip")
+        lost += int(np.count_nonzero(~keep)) if missing == "skip" else 0
         if missing != "fill" and not rows.is_sparse:
             gaps = _gaps(X)
             if missing == "refuse" and gaps.any():
@@ -242,18 +243,17 @@ def _outputs(block: Frame, target: list[str]) -> Array:
     return block.matrix(target).astype(np.float64)
 
 
-def _known_targets(y: Array, rows: Rows, first: int) -> Array:
-    """Return which rows have an output; the others are bad rows."""
+def _known_targets(y: Array, rows: Rows, target: list[str], first: int, *, skip: bool) -> Array:
+    """Return which rows have an output; the others are bad rows, unless they are skipped."""
     known: Any
     if y.dtype == object:
         known = np.array([cell is not None for cell in y], bool)
     else:
         known = np.isfinite(y.reshape(len(y), -1)).all(axis=1)
-    for i in np.flatnonzero(~known):
+    for i in () if skip else np.flatnonzero(~known):
         what = "infinite" if y.dtype != object and np.isinf(y[i]).any() else "missing"
-        rows.bad.report(
-            _name(rows), first + int(i), f"the target is {what}", "fill it in", unit="row"
-        )
+        told = f"the target {listed(target)} is {what}"
+        rows.bad.report(_name(rows), first + int(i), told, "fill it in", unit="row")
     return known
 
 

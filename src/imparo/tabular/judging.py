@@ -68,8 +68,9 @@ class Judge:
             if self._shift is None:
                 self._shift = Y[0].copy()  # so that squares of large outputs do not cancel
             E, B, D = Y - F, Y - np.asarray(self._baseline), Y - self._shift
-            for i, part in enumerate((E**2, np.abs(E), B**2, np.abs(B), D, D**2)):
-                self._sums[i] += part.sum(axis=0)
+            with np.errstate(over="ignore", invalid="ignore"):
+                for i, part in enumerate((E**2, np.abs(E), B**2, np.abs(B), D, D**2)):
+                    self._sums[i] += part.sum(axis=0)
             self._keep(Y, F)
         else:
             true, found = self._places(y), self._places(predicted)
@@ -131,8 +132,8 @@ class Judge:
         squared, absolute, base_squared, base_absolute, total, total_squared = self._sums
         n = self.n
         assert self._shift is not None
-        spread = total_squared / n - (total / n) ** 2
-        spread = np.maximum(spread, 0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = np.maximum(total_squared / n - (total / n) ** 2, 0)
 
         def explained(squares: Array) -> Array:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -173,7 +174,8 @@ class Judge:
             metrics["brier"] = self._brier / self.n
         place = self._place.get(label(self._baseline))
         share = 0.0 if place is None else float(shown[place] / self.n)
-        baseline = {"error": 1 - share, "balanced_error": 1 - 1 / int(seen.sum())}
+        met = place is not None and bool(seen[place])
+        baseline = {"error": 1 - share, "balanced_error": 1 - met / int(seen.sum())}
         parts = [
             {"class": name, "rows": int(shown[i]), "precision": float(precision[i]),
              "recall": float(recall[i]), "f1": float(f1[i])}

@@ -87,7 +87,8 @@ def assign_roles(
     elif rows.targets:
         goal = list(rows.targets)
     else:
-        goal = rows.names[-1:]
+        partitions = getattr(rows, "partitions", [])
+        goal = [name for name in rows.names if name not in partitions][-1:]
         notes.append(f"no target was named: the last column, '{goal[0]}', is learned")
     weight, group, time = (
         None if name is None else _named(rows, [name], role)[0]
@@ -154,6 +155,7 @@ def _is_place(name: str) -> bool:
 
 def no_column(name: str, names: Sequence[str]) -> str:
     """Return a sentence that there is no such column, and which there are."""
-    near = difflib.get_close_matches(name, names, 1)
-    hint = f"; did you mean '{near[0]}'" if near else ""
+    alike = {other.lower(): other for other in names}
+    near = difflib.get_close_matches(name.lower(), alike, 1)
+    hint = f"; did you mean '{alike[near[0]]}'" if near else ""
     return f"there is no column '{name}' among {listed(list(names))}{hint}"

@@ -68,7 +68,11 @@ def make_split(
     if share and wanted < 1:
         wanted = 1
     if n - wanted < 2:
-        raise ValueError(f"{n:,} rows are too few to fit and test; give more, or test 0")
+        raise ValueError(
+            f"{n:,} rows are too few to fit and test; give more, or test none (--test 0)"
+            if wanted
+            else "one row is too little to choose a model; give more rows"
+        )
     if kind == "time":
         return _by_time(rows.time, n, wanted)
     if kind == "group":

@@ -63,16 +63,19 @@ def settle_task(y: Array, names: list[str], task: str) -> tuple[str, Array, list
         if len(few) <= _FEW and len(np.unique(y)) <= _FEW:
             few = np.unique(y)
             whole = bool((few == np.round(few)).all())
-            if len(few) <= 2 or (whole and len(y) >= 5 * len(few)):
+            if whole and (len(few) <= 2 or len(y) >= 5 * len(few)):
                 task = CLASSIFICATION
                 notes.append(
                     f"the target '{name}' holds {len(few)} different values, taken for classes"
                 )
     if task == REGRESSION:
         return task, y.astype(np.float64), notes
-    if (y == np.round(y)).all():
-        y = y.astype(np.int64)
-    return task, _checked_classes(y, name), notes
+    if (y != np.round(y)).any():
+        raise ValueError(
+            f"the target '{name}' holds {y[y != np.round(y)][0]:g}, and numbers of classes are "
+            "whole; read the column as text (--text), or ask for regression"
+        )
+    return task, _checked_classes(y.astype(np.int64), name), notes
 
 
 def _checked_classes(y: Array, name: str) -> Array:

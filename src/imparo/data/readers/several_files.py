@@ -87,6 +87,7 @@ class SeveralFiles(Rows):
             name: "number" if cells.dtype.kind == "f" else "text"
             for name, cells in self._constants.items()
         }
+        self.partitions = list(self._constants)
         self.n_columns = len(self.names)
         if self.is_sparse:
             self.n_columns = _agree_on_indices(self.parts, options)

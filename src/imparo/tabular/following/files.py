@@ -102,6 +102,9 @@ class Files(Source):
         path = Path(self._data)
         self._several = path.is_dir() or (not path.exists() and glob.has_magic(self._data))
         if self._several:
+            fresh = not (self._follow or self._states or path.is_dir())
+            if fresh and not self._paths():
+                raise FileNotFoundError(f"there is no file like {path}; check the pattern")
             return
         if not path.exists():
             raise FileNotFoundError(f"there is no file or folder {path}; check the name")
