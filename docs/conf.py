@@ -7,7 +7,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE / "_ext"))
 
-from imparo import __version__  # noqa: E402
+from imparo import __version__  # noqa: E402  # below the path of the extensions
 
 # Pages of names that are gone would be built, and fail.
 LISTED = re.findall(r"^   (imparo[\w.]+)$", (HERE / "api.md").read_text("utf-8"), re.M)

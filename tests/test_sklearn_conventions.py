@@ -105,8 +105,7 @@ ESTIMATORS += [
         {"features": "fourier", "n_features": 64, "sampling": "replacement"},
     )
 ]
-# The search is the same for both; with a width that is given it is short.
-ESTIMATORS += [AutoRegressor(random_state=0), AutoClassifier(sigma="median", random_state=0)]
+ESTIMATORS += [make(random_state=0) for make in (AutoRegressor, AutoClassifier)]
 ESTIMATORS += [
     RecursiveRegressor(),
     RecursiveRegressor(penalty=FIXED["penalty"], intercept=False),
@@ -174,6 +173,9 @@ def test_conventions(estimator, check, monkeypatch):
     if isinstance(estimator, AutoRegressor | AutoClassifier):
         # What is tried depends on how long it takes, and checks compare fits.
         monkeypatch.setattr("time.monotonic", lambda: 0.0)
+        # The same search with fewer steps of every descent: conventions are not about errors.
+        for module in ("auto_search", "auto_widths"):
+            monkeypatch.setattr(f"imparo.estimators.{module}._LEARN_STEPS", 8)
     check(estimator)
 
 

@@ -58,7 +58,7 @@ def list_command(as_json: bool) -> None:
     Examples:
       imparo datasets list
       imparo datasets list --json | jq '.[] | select(.where == "download") | .name'
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data import named
 
     if as_json:
@@ -93,7 +93,7 @@ def show(name: str, check: bool, as_json: bool) -> None:
     Examples:
       imparo datasets show adult
       imparo datasets show mnist --check
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data import named
 
     dataset = named.DATASETS[name]
@@ -125,7 +125,7 @@ def get(names: tuple[str, ...], everything: bool, again: bool, as_json: bool) ->
     Examples:
       imparo datasets get adult
       imparo datasets get --all
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     if everything == bool(names):
         raise click.UsageError("give names of data sets, or --all")
     from imparo.data import named
@@ -167,7 +167,7 @@ def path_command(as_json: bool) -> None:
     Examples:
       imparo datasets path
       rm -r "$(imparo datasets path)"
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data import named
 
     folder, data = named.cache_folder(), named.data_folder()

@@ -46,7 +46,7 @@ def make() -> None:
       imparo datasets make gaussians --rows 10000 -o classes.csv
       imparo datasets make spline --r 0.875 --gamma 0.25 --rows 5000 -o spline.npz
       imparo datasets make rkhs --columns 10 --snr 100 --rows 10000000 -o rows.parquet
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
 
 
 def _made(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,7 +87,7 @@ def gaussians_command(
     Examples:
       imparo datasets make gaussians --rows 10000 -o classes.csv
       imparo datasets make gaussians --rows 10000 --share 0.9 -o unbalanced.parquet
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data.synthetic import gaussians
 
     _write(gaussians(rows, deviations=deviations, share=share, rng=seed), output, as_json)
@@ -110,7 +110,7 @@ def spline_command(
     \b
     Examples:
       imparo datasets make spline --rows 5000 --r 0.875 --gamma 0.25 -o spline.csv
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data.synthetic import spline
 
     _write(spline(rows, r, gamma, noise=noise, rng=seed), output, as_json)
@@ -132,7 +132,7 @@ def rkhs_command(
     \b
     Examples:
       imparo datasets make rkhs --rows 10000 --columns 10 --snr 1000 -o rows.parquet
-    """  # noqa: D301
+    """  # noqa: D301  # click's mark
     from imparo.data.synthetic import rkhs_function
 
     _write(rkhs_function(rows, columns, snr, sigma=sigma, rng=seed), output, as_json)

@@ -310,5 +310,8 @@ def _joined(found: list[Learned]) -> Learned:
     )
     relevance = np.where(unused, 0.0, np.mean([one.relevance for one in found], axis=0))
     return replace(
-        found[0], kernel=kernel, relevance=relevance / relevance.sum(), unused=unused
+        found[0],
+        kernel=kernel,
+        relevance=relevance / max(float(relevance.sum()), np.finfo(float).tiny),
+        unused=unused,
     )
