@@ -25,6 +25,10 @@ class MemoryBudgetError(MemoryError, ValueError):
     """The work cannot be done within the memory that the user gave."""
 
 
+class DeviceError(RuntimeError):
+    """A device that was asked for is not there, or failed in the middle."""
+
+
 class ImparoWarning(UserWarning):
     """Base of all warnings of this library, so that they can be filtered together."""
 
@@ -39,6 +43,10 @@ class SelectionWarning(ImparoWarning):
 
 class PrecisionWarning(ImparoWarning):
     """A parameter is below what the floating-point type can resolve."""
+
+
+class DeviceWarning(ImparoWarning):
+    """A device could not be used, and the work was done on the CPU instead."""
 
 
 class RecoveryWarning(ImparoWarning):

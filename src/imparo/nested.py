@@ -10,16 +10,15 @@ sizes are few and penalties many, one tridiagonal form a size costs less.
 """
 
 import contextlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, Tridiagonal, default_engine
+from imparo.engine import Array, Tridiagonal, engine_holding
 from imparo.errors import NotPositiveDefiniteError
 from imparo.statistics import Statistics
 
-#: A reduction to tridiagonal form takes about as long as so many Cholesky factorisations.
-REDUCTION = 8
 # An error that comes from moments is trusted down to so many times its rounding error.
 _TRUST = 1e3
 
@@ -49,6 +48,10 @@ class Moments:
     noise: float
     floor: float = 0.0
 
+    def leading(self, size: int) -> "Moments":
+        """Return those of the first features."""
+        return replace(self, A=self.A[:size, :size], b=self.b[:size])
+
     def squared_errors(self, W: Array) -> tuple[Array, Array]:
         """Return Σ(y − wᵀφ)², averaged over outputs, and a bound of its rounding error.
 
@@ -60,10 +63,12 @@ class Moments:
         -------
         errors, bounds : arrays of shape (S,)
         """
+        engine = engine_holding(W)
         flat = W.reshape(len(W), W.shape[1] * W.shape[2])
-        linear = np.einsum("pst,pt->st", W, self.b)
-        AW = default_engine().product(self.A, flat).reshape(W.shape)
-        return self._combined(linear, np.einsum("pst,pst->st", W, AW), np.square(W).sum(axis=0))
+        linear = engine.xp.einsum("pst,pt->st", W, self.b)
+        AW = engine.product(self.A, flat).reshape(W.shape)
+        quadratic = engine.xp.einsum("pst,pst->st", W, AW)
+        return self._combined(linear, quadratic, engine.xp.square(W).sum(axis=0))
 
     def errors_of_every_size(self, R: Array, z: Array) -> tuple[Array, Array]:
         """Return the squared errors of every size 1 … p at once. Cost p³ + 2p²T.
@@ -80,25 +85,28 @@ class Moments:
         -------
         errors, bounds : arrays of shape (p,)
         """
-        engine = default_engine()
+        engine = engine_holding(R)
+        xp = engine.xp
         C = engine.congruence(self.A, R)
-        linear = np.cumsum(engine.solve_triangular(R, self.b, transpose=True) * z, axis=0)
-        own = np.diagonal(C)[:, None] * np.square(z)
-        above = engine.product(np.triu(C, 1).T, z)
-        quadratic = np.cumsum(own + 2 * z * above, axis=0)
+        linear = xp.cumsum(engine.solve_triangular(R, self.b, transpose=True) * z, axis=0)
+        own = C.diagonal()[:, None] * xp.square(z)
+        above = engine.product(xp.triu(C, 1).T, z)
+        quadratic = xp.cumsum(own + 2 * z * above, axis=0)
         if not self.floor:
-            return self._combined(linear, quadratic, np.zeros_like(quadratic))
+            return self._combined(linear, quadratic, xp.zeros_like(quadratic))
         # ‖w_t‖² is the same sum with the identity in the place of A.
-        N = engine.congruence(np.eye(len(R)), R)
-        above = engine.product(np.triu(N, 1).T, z)
-        norms = np.cumsum(np.diagonal(N)[:, None] * np.square(z) + 2 * z * above, axis=0)
+        unit = engine.zeros((len(R), len(R)), engine.type_of(R))
+        engine.add_to_diagonal(unit, 1.0)
+        N = engine.congruence(unit, R)
+        above = engine.product(xp.triu(N, 1).T, z)
+        norms = xp.cumsum(N.diagonal()[:, None] * xp.square(z) + 2 * z * above, axis=0)
         return self._combined(linear, quadratic, norms)
 
     def _combined(self, linear: Array, quadratic: Array, norms: Array) -> tuple[Array, Array]:
         errors = self.squares - 2 * linear + quadratic
-        sizes = self.squares + 2 * np.abs(linear) + np.abs(quadratic)
+        sizes = self.squares + 2 * abs(linear) + abs(quadratic)
         bounds = self.noise * sizes + self.floor * norms
-        return np.maximum(errors, 0.0).mean(axis=1), bounds.mean(axis=1)
+        return errors.clip(0.0, None).mean(axis=1), bounds.mean(axis=1)
 
 
 class NestedRidge:
@@ -140,9 +148,11 @@ class NestedRidge:
     ) -> None:
         self.total, self._noise, self._floor = statistics.weight, _noise(dtype), floor
         self._eps = float(np.finfo(dtype).eps)
-        self._A, self._b, self._yy = statistics.upper, statistics.b, np.diagonal(statistics.yy)
-        self.feature_mean = np.zeros(len(self._b))
-        self.output_mean = np.zeros(self._b.shape[1])
+        self._A, self._b, self._yy = statistics.upper, statistics.b, statistics.yy.diagonal()
+        self.engine = engine_holding(self._A)
+        number = np.dtype(np.float64)
+        self.feature_mean = self.engine.zeros((len(self._b),), number)
+        self.output_mean = self.engine.zeros((self._b.shape[1],), number)
         self.has_intercept = intercept
         if intercept:
             self._A, self._b = statistics.centered()
@@ -151,6 +161,7 @@ class NestedRidge:
             self._yy = self._yy - self.output_mean * statistics.output_sum
         self._last: tuple[tuple[float, int], tuple[Array, Array]] | None = None
         self._form: tuple[int, Tridiagonal] | None = None
+        self._mask: tuple[Any, Array] | None = None
 
     def factor(self, penalty: float, size: int) -> tuple[Array, Array]:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
@@ -171,17 +182,16 @@ class NestedRidge:
         key = (float(penalty), int(size))
         if self._last is not None and self._last[0] == key:
             return self._last[1]
-        engine = default_engine()
+        engine = self.engine
         A = self._A[:size, :size]
         ridge = max(self.total * penalty, self.smallest_ridge(size))
-        diagonal = np.diag_indices(size)
         most = 10 * self._floor + _TRUST * self._noise * float(
-            np.sum(np.abs(np.diagonal(A))) + np.sum(np.square(self.feature_mean)) * self.total
+            abs(A.diagonal()).sum() + (self.feature_mean**2).sum() * self.total
         )
         R = None
         for _ in range(16):
-            work = np.array(A, order="F")
-            work[diagonal] += ridge
+            work = engine.copy(A)
+            engine.add_to_diagonal(work, ridge)
             try:
                 R = engine.cholesky(work, jitter=False, overwrite=True)
                 break
@@ -201,8 +211,8 @@ class NestedRidge:
     def smallest_ridge(self, size: int) -> float:
         """Return the ridge below which rounding errors decide."""
         # Before centering, which takes out most of the diagonal but not of its errors.
-        diagonal = np.diagonal(self._A) + self.total * np.square(self.feature_mean)
-        top = float(np.max(diagonal[:size], initial=0.0))
+        diagonal = self._A.diagonal()[:size] + self.total * self.feature_mean[:size] ** 2
+        top = max(0.0, float(diagonal.max())) if size else 0.0
         # Sums of many rounding errors of features that are float32 average out.
         share = max(16 * self._eps, 16 * np.finfo(np.float64).eps * np.sqrt(max(size, 1)))
         return float(share * (top if top > 0 else 1.0))
@@ -220,8 +230,8 @@ class NestedRidge:
         -------
         array of shape (p, S, T)
         """
-        engine, n_outputs = default_engine(), self._b.shape[1]
-        W = np.zeros((len(self._b), len(sizes), n_outputs))
+        engine, n_outputs = self.engine, self._b.shape[1]
+        W = engine.zeros((len(self._b), len(sizes), n_outputs), np.dtype(np.float64))
         if self._is_reduced(sizes):
             size = int(sizes[0])
             ridges = self._ridges(penalties, size)
@@ -232,18 +242,31 @@ class NestedRidge:
         if len(sizes) and (penalties == penalties[0]).all():
             top = int(np.max(sizes))
             R, z = self.factor(penalties[0], top)
-            inside = np.arange(top)[:, None] < sizes
-            rhs = (inside[:, :, None] * z[:, None, :]).reshape(top, len(sizes) * n_outputs)
-            W[:top] = engine.solve_triangular(R, rhs).reshape(top, len(sizes), n_outputs)
+            W[:top] = self._padded_solutions(R, z, sizes)
             return W
         for i, (penalty, size) in enumerate(zip(penalties, sizes, strict=True)):
             R, z = self.factor(penalty, size)
             W[:size, i] = engine.solve_triangular(R, z)
         return W
 
+    def _padded_solutions(self, R: Array, z: Array, sizes: Array) -> Array:
+        """Return R⁻¹(z_1 … z_t, 0 … 0) for every size t, shape (p, S, T)."""
+        engine, (top, n_outputs) = self.engine, z.shape
+        inside = self._inside(top, sizes)
+        rhs = (inside[:, :, None] * z[:, None, :]).reshape(top, len(sizes) * n_outputs)
+        return engine.solve_triangular(R, rhs).reshape(top, len(sizes), n_outputs)
+
+    def _inside(self, top: int, sizes: Array) -> Array:
+        """Return which of the first features every size has, shape (top, S)."""
+        key = top, tuple(sizes.tolist())
+        if self._mask is None or self._mask[0] != key:
+            self._mask = key, self.engine.asarray(np.arange(top)[:, None] < sizes)
+        return self._mask[1]
+
     def _is_reduced(self, sizes: Array) -> bool:
         """Return whether a reduction serves these pairs better than factors."""
-        return bool(len(sizes) > REDUCTION and sizes[0] > 0 and (sizes == sizes[0]).all())
+        many = len(sizes) > self.engine.reduction
+        return bool(many and sizes[0] > 0 and (sizes == sizes[0]).all())
 
     def _reduced(self, size: int) -> Tridiagonal:
         """Return the tridiagonal form of A of the first features."""
@@ -281,14 +304,16 @@ class NestedRidge:
         for i, (penalty, size) in enumerate(zip(penalties, sizes, strict=True)):
             if i == 0 or not same:
                 top = int(np.max(sizes)) if same else int(size)
-                V = default_engine().invert_triangular(self.factor(penalty, top)[0])
-                traces = np.concatenate([[0.0], np.cumsum(np.square(V).sum(axis=0))])
+                engine = self.engine
+                V = engine.invert_triangular(self.factor(penalty, top)[0])
+                traces = engine.to_host(engine.xp.square(V).sum(axis=0))
+                traces = np.concatenate([[0.0], np.cumsum(traces)])
             found[i] = size - self.total * penalty * traces[size]
         return found + self.has_intercept
 
     def intercept(self, w: Array) -> Array:
         """Return the intercept that belongs to weights, shape (T,); 0 without one."""
-        return self.output_mean - self.feature_mean @ w
+        return self.engine.to_host(self.output_mean - self.feature_mean @ w)
 
     def moments(self, statistics: Statistics | None = None) -> Moments:
         """Return the moments of rows, own ones if left out, about the means of these.
@@ -302,18 +327,19 @@ class NestedRidge:
         -------
         Moments
         """
-        engine, noise = default_engine(), self._noise
+        engine, noise = self.engine, self._noise
         if statistics is None:
-            A = np.array(self._A, order="F")
+            A = engine.copy(self._A)
             engine.symmetrize(A)
             return Moments(A, self._b, self._yy, self.total, noise, self._floor)
-        A, b, yy = statistics.A, statistics.b, np.diagonal(statistics.yy)
+        A, b, yy = statistics.A, statistics.b, statistics.yy.diagonal()
         n, f, o = statistics.weight, self.feature_mean, self.output_mean
         if self.has_intercept:
             sums, outputs = statistics.feature_sum, statistics.output_sum
-            A = A - np.outer(sums, f) - np.outer(f, sums) + n * np.outer(f, f)
-            b = b - np.outer(f, outputs) - np.outer(sums, o) + n * np.outer(f, o)
-            yy = yy - 2 * o * outputs + n * np.square(o)
+            outer = engine.xp.outer
+            A = A - outer(sums, f) - outer(f, sums) + n * outer(f, f)
+            b = b - outer(f, outputs) - outer(sums, o) + n * outer(f, o)
+            yy = yy - 2 * o * outputs + n * o**2
         return Moments(A, b, yy, n, noise, self._floor)
 
     def squared_errors(
@@ -332,20 +358,71 @@ class NestedRidge:
         -------
         list of pairs of arrays of shape (S,)
         """
-        p, n_outputs = self._b.shape
-        every = (penalties == penalties[0]).all() and 3 * len(sizes) * n_outputs > p
-        every = every and not self._is_reduced(sizes)
-        if not every or np.min(sizes) < 1:
+        if not self._takes_every_size(penalties, sizes):
             W = self.solve(penalties, sizes)
-            return [moments.squared_errors(W) for moments in held]
+            return [self._on_host(moments.squared_errors(W)) for moments in held]
         top = int(np.max(sizes))
         R, z = self.factor(penalties[0], top)
         found = []
         for m in held:
-            part = Moments(m.A[:top, :top], m.b[:top], m.squares, m.weight, m.noise, m.floor)
-            errors, bounds = part.errors_of_every_size(R, z)
+            errors, bounds = self._on_host(m.leading(top).errors_of_every_size(R, z))
             found.append((errors[sizes - 1], bounds[sizes - 1]))
         return found
+
+    def _takes_every_size(self, penalties: Array, sizes: Array) -> bool:
+        p, n_outputs = self._b.shape
+        many = 3 * len(sizes) * n_outputs > self.engine.congruence_cost * p
+        same = (penalties == penalties[0]).all() and not self._is_reduced(sizes)
+        return bool(same and many and np.min(sizes) >= 1)
+
+    def _on_host(self, pair: tuple[Array, Array]) -> tuple[Array, Array]:
+        return self.engine.to_host(pair[0]), self.engine.to_host(pair[1])
+
+    def errors_side_by_side(
+        self, groups: list[tuple[Array, Array]], held: list[Moments]
+    ) -> list[list[tuple[Array, Array]]] | None:
+        """Return what :meth:`squared_errors` does for many groups, three at a time on a GPU.
+
+        Nothing is waited for until all are asked for: a factorisation leaves a good part of a
+        GPU idle, which the solves of another penalty fill.
+
+        Parameters
+        ----------
+        groups : list of (penalties, sizes)
+        held : list of Moments
+
+        Returns
+        -------
+        list of what squared_errors returns, or None
+            None where they must be taken one by one: on a CPU, where sizes are taken all at
+            once, or where a matrix could not be factored.
+        """
+        engine: Any = self.engine
+        if not engine.resident or any(
+            self._takes_every_size(*group) or not (group[0] == group[0][0]).all()
+            for group in groups
+        ):
+            return None
+        tops = {int(np.max(sizes)): 0.0 for _, sizes in groups}
+        smallest = {top: self.smallest_ridge(top) for top in tops}
+        found, failures = [], []
+        self._inside(int(np.max(groups[0][1])), groups[0][1])  # sent before lanes are open
+        engine.open_lanes()
+        for number, (penalties, sizes) in enumerate(groups):
+            top = int(np.max(sizes))
+            with engine.lane(number):
+                work = engine.copy(self._A[:top, :top])
+                engine.add_to_diagonal(work, max(self.total * penalties[0], smallest[top]))
+                R, info = engine.cholesky_unchecked(work)
+                z = engine.solve_triangular(R, self._b[:top], transpose=True)
+                W = self._padded_solutions(R, z, sizes)
+                parts = [m.leading(top).squared_errors(W) for m in held]
+                failures.append(info)
+                found.append(parts)
+        engine.close_lanes()
+        if engine.to_host(engine.xp.stack(failures)).any():
+            return None
+        return [[self._on_host(pair) for pair in parts] for parts in found]
 
 
 def trusted(errors: Array, bounds: Array) -> bool:

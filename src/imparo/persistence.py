@@ -254,6 +254,11 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
         return value if np.isfinite(value) else {"$float": repr(value)}
     if isinstance(value, np.ndarray):
         return _encode_array(value, arrays, where)
+    if type(value).__module__.partition(".")[0] == "torch":
+        # Tensors are kept as arrays, and a device by the name that estimators take.
+        if hasattr(value, "detach"):
+            return _encode_array(value.detach().cpu().numpy(), arrays, where)
+        return {"cpu": "torch:cpu"}.get(str(value), str(value))
     if isinstance(value, np.dtype):
         return {"$dtype": value.str}
     if isinstance(value, type) and issubclass(value, np.generic):

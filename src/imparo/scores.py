@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, engine_holding
 from imparo.losses import Loss
 
 
@@ -35,8 +35,8 @@ class RootMeanSquare:
     def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
         """Return the sums of squared errors, twice."""
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = _weighted_sums(weight, np.mean(np.square(F - Y[:, None, :]), axis=2))
-        return np.stack([squares, squares])
+            squares = _weighted_sums(weight, ((F - Y[:, None, :]) ** 2).mean(axis=2))
+        return engine_holding(F).xp.stack([squares, squares])
 
     def finish(self, total: Array) -> Array:
         """Return the roots."""
@@ -52,12 +52,16 @@ class Misclassification:
 
     def __call__(self, Y: Array, F: Array, weight: Array) -> Array:
         """Return the sums of errors, and of squared errors to break ties by."""
+        engine = engine_holding(F)
         if Y.shape[1] == 1 or self.multilabel:
-            wrong = np.mean((F > 0) != (Y > 0)[:, None, :], axis=2)
+            apart = (F > 0) != (Y > 0)[:, None, :]
+            wrong = engine.cast(apart, np.dtype(np.float64)).mean(axis=2)
         else:
-            wrong = np.argmax(F, axis=2) != np.argmax(Y, axis=1)[:, None]
-        wrong = np.where(np.isnan(F).any(axis=2), 1.0, wrong)
-        return np.stack([_weighted_sums(weight, wrong), RootMeanSquare()(Y, F, weight)[0]])
+            apart = F.argmax(axis=2) != Y.argmax(axis=1)[:, None]
+            wrong = engine.cast(apart, np.dtype(np.float64))
+        wrong[engine.xp.isnan(F).any(axis=2)] = 1.0
+        squares = RootMeanSquare()(Y, F, weight)[0]
+        return engine.xp.stack([_weighted_sums(weight, wrong), squares])
 
     def finish(self, total: Array) -> Array:
         """Return the rates as they are."""
@@ -98,4 +102,4 @@ class Scores:
 
 
 def _weighted_sums(weight: Array, errors: Array) -> Array:
-    return default_engine().product(weight[None, :], errors)[0]
+    return engine_holding(errors).product(weight[None, :], errors)[0]

@@ -5,13 +5,12 @@ the sums give every linear model on them. The square-root form, for
 ill-conditioned features and for streams, is :mod:`imparo.factors`.
 """
 
-import copy
 from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, Engine, default_engine
+from imparo.engine import Array, Engine, engine_holding, host_engine, is_tensor
 from imparo.persistence import persistent
 
 _SUMS = ("_A", "b", "yy", "feature_sum", "output_sum", "weight")
@@ -27,6 +26,8 @@ class Statistics:
         The numbers p and T of columns of Φ and Y.
     dtype : dtype
         float64 unless the features are float32 and memory is short.
+    engine : Engine, optional
+        Where the sums are kept; main memory if left out.
 
     Attributes
     ----------
@@ -53,9 +54,13 @@ class Statistics:
     """
 
     def __init__(
-        self, n_features: int, n_outputs: int, dtype: np.typing.DTypeLike = np.float64
+        self,
+        n_features: int,
+        n_outputs: int,
+        dtype: np.typing.DTypeLike = np.float64,
+        engine: Engine | None = None,
     ) -> None:
-        engine, dtype = default_engine(), np.dtype(dtype)
+        engine, dtype = engine or host_engine(), np.dtype(dtype)
         self._A = engine.zeros((n_features, n_features), dtype)
         self.b = engine.zeros((n_features, n_outputs), dtype)
         self.yy = engine.zeros((n_outputs, n_outputs), dtype)
@@ -66,8 +71,9 @@ class Statistics:
     @property
     def A(self) -> Array:
         """ΦᵀWΦ, both triangles; only the upper one is accumulated."""
-        full = self._A.copy(order="F")
-        default_engine().symmetrize(full)
+        engine = self._engine
+        full = engine.copy(self._A)
+        engine.symmetrize(full)
         return full
 
     @property
@@ -75,14 +81,31 @@ class Statistics:
         """ΦᵀWΦ as it is accumulated: no copy, and only the upper triangle counts."""
         return self._A
 
-    def add(
-        self,
-        Phi: Any,
-        Y: Array,
-        weight: Array | None = None,
-        *,
-        engine: Engine | None = None,
-    ) -> Self:
+    def on(self, engine: Engine) -> "Statistics":
+        """Return the same statistics where an engine computes, or themselves if there.
+
+        Parameters
+        ----------
+        engine : Engine
+
+        Returns
+        -------
+        Statistics
+        """
+        if self._engine is engine:
+            return self
+        moved = self._shallow()
+        for name in _SUMS[:-1]:
+            setattr(moved, name, engine.asarray(getattr(self, name)))
+        return moved
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickled and copied in main memory: a GPU may not be there again.
+        engine = self._engine
+        state = dict(vars(self))
+        return state | {name: engine.to_host(state[name]) for name in _SUMS[:-1]}
+
+    def add(self, Phi: Any, Y: Array, weight: Array | None = None) -> Self:
         """Add a block of rows, in place. Cost kp² + 2kpT for k rows.
 
         Parameters
@@ -91,33 +114,41 @@ class Statistics:
         Y : array of shape (k, T)
         weight : array of shape (k,), optional
             Not negative; 1 if left out.
-        engine : Engine, optional
 
         Returns
         -------
         Statistics
             Itself.
         """
-        engine = engine or default_engine()
-        if Phi.shape[1:] != self.b.shape[:1] or Y.shape != (Phi.shape[0], self.b.shape[1]):
+        engine = self._engine
+        xp, dtype = engine.xp, engine.type_of(self.b)
+        if tuple(Phi.shape[1:]) != self.b.shape[:1] or Y.shape != (
+            Phi.shape[0], self.b.shape[1]
+        ):  # fmt: skip
             raise ValueError(
                 f"features of shape {Phi.shape} and outputs of shape {Y.shape} do not fit "
                 f"statistics of {self.b.shape[0]} features and {self.b.shape[1]} outputs"
             )
-        w = np.ones(Y.shape[0], self.b.dtype) if weight is None else np.asarray(weight)
-        if w.shape != Y.shape[:1]:
-            raise ValueError(f"weights of shape {w.shape} came with {Y.shape[0]} rows")
-        if not ((w >= 0) & (w < np.inf)).all():
-            raise ValueError("weights must be finite numbers from 0 on")
-        self.output_sum += Y.T @ w
-        self.weight += float(np.sum(w, dtype=np.float64))
-        root = np.sqrt(w)[:, None]
-        if weight is not None:
+        if weight is None:
+            root = engine.zeros((Y.shape[0], 1), dtype)
+            root += 1
+            self.output_sum += engine.cast(Y.sum(axis=0), dtype)
+            self.weight += float(Y.shape[0])
+        else:
+            w = weight if is_tensor(weight) else np.asarray(weight)
+            if w.shape != Y.shape[:1]:
+                raise ValueError(f"weights of shape {w.shape} came with {Y.shape[0]} rows")
+            if not bool(((w >= 0) & (w < np.inf)).all()):
+                raise ValueError("weights must be finite numbers from 0 on")
+            self.output_sum += Y.T @ w
+            self.weight += float(w.sum(dtype=xp.float64))
+            root = xp.sqrt(w)[:, None]
             Phi = Phi.multiply(root).tocsr() if sparse.issparse(Phi) else Phi * root
             Y = Y * root
-        engine.accumulate_gram(self._A, Phi)
         # ΦᵀY and the sums of the features in one product: Φ is read once less.
-        sums = engine.product(Phi.T, np.column_stack([Y, root]).astype(Phi.dtype))
+        wide = engine.cast(xp.column_stack([Y, root]), engine.type_of(Phi))
+        sums = engine.product(Phi.T, wide)
+        engine.accumulate_gram(self._A, Phi)
         self.b += sums[:, :-1]
         self.feature_sum += sums[:, -1]
         engine.accumulate_product(self.yy, Y, Y)
@@ -143,11 +174,12 @@ class Statistics:
                 f"the new features have rows of weight {new.weight:g} and the old ones of "
                 f"{self.weight:g}; give the same rows"
             )
-        grown = Statistics(p + k, self.b.shape[1], self.b.dtype)
+        engine = self._engine
+        grown = Statistics(p + k, self.b.shape[1], engine.type_of(self.b), engine)
         grown._A[:p, :p], grown._A[:p, p:], grown._A[p:, p:] = self._A, cross, new._A
         grown.b[:p], grown.b[p:] = self.b, new.b
         grown.feature_sum[:p], grown.feature_sum[p:] = self.feature_sum, new.feature_sum
-        grown.yy, grown.output_sum = self.yy.copy(), self.output_sum.copy()
+        grown.yy, grown.output_sum = engine.copy(self.yy), engine.copy(self.output_sum)
         grown.weight = self.weight
         return grown
 
@@ -162,8 +194,8 @@ class Statistics:
         -------
         Statistics
         """
-        engine, white = default_engine(), copy.copy(self)
-        white.yy, white.output_sum = self.yy.copy(), self.output_sum.copy()
+        engine, white = self._engine, self._shallow()
+        white.yy, white.output_sum = engine.copy(self.yy), engine.copy(self.output_sum)
         white._A = engine.congruence(self._A, T)
         white.b = engine.solve_triangular(T, self.b, transpose=True)
         sums = self.feature_sum[:, None]
@@ -193,10 +225,26 @@ class Statistics:
         return self
 
     def __add__(self, other: "Statistics") -> Self:
-        return copy.deepcopy(self).merge(other)
+        return self._copied().merge(other)
 
     def __sub__(self, other: "Statistics") -> Self:
-        return copy.deepcopy(self).subtract(other)
+        return self._copied().subtract(other)
+
+    @property
+    def _engine(self) -> Engine:
+        return engine_holding(self._A)
+
+    def _shallow(self) -> Self:
+        # Not copy.copy, which leaves tensors in main memory.
+        same = object.__new__(type(self))
+        vars(same).update(vars(self))
+        return same
+
+    def _copied(self) -> Self:
+        engine, same = self._engine, self._shallow()
+        for name in _SUMS[:-1]:
+            setattr(same, name, engine.copy(getattr(self, name)))
+        return same
 
     def _combine(self, other: "Statistics", sign: int) -> Self:
         if self.b.shape != other.b.shape:
@@ -206,7 +254,9 @@ class Statistics:
             )
         for name in _SUMS:
             mine, theirs = getattr(self, name), getattr(other, name)
-            if isinstance(mine, np.ndarray) and np.can_cast(theirs.dtype, mine.dtype):
+            if is_tensor(mine):
+                mine.add_(theirs, alpha=sign)
+            elif isinstance(mine, np.ndarray) and np.can_cast(theirs.dtype, mine.dtype):
                 # In place: m² numbers are the largest thing in memory.
                 (np.add if sign > 0 else np.subtract)(mine, theirs, out=mine)
             else:
@@ -238,8 +288,9 @@ class Statistics:
         -------
         array of shape (p, T)
         """
-        engine, A = default_engine(), self._A.copy(order="F")
-        A[np.diag_indices_from(A)] += self.weight * penalty
+        engine = self._engine
+        A = engine.copy(self._A)
+        engine.add_to_diagonal(A, self.weight * penalty)
         R = engine.cholesky(A)
         return engine.solve_triangular(R, engine.solve_triangular(R, self.b, transpose=True))
 
@@ -258,4 +309,4 @@ class Statistics:
         """
         if w.shape != self.b.shape:
             raise ValueError(f"the model must have shape {self.b.shape}, not {w.shape}")
-        return np.diagonal(self.yy) - np.sum(w * (2 * self.b - self.A @ w), axis=0)
+        return self.yy.diagonal() - (w * (2 * self.b - self.A @ w)).sum(axis=0)

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, row_blocks
+from imparo.engine import Array, engine_of, row_blocks
 
 # Scattered rows of a memory map that are read before its pages are given back.
 _SCATTERED = 32
@@ -30,6 +30,10 @@ class Source(Protocol):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
+
+    @property
+    def dense(self) -> bool:
+        """Whether no block is sparse."""
 
     @property
     def at_hand(self) -> bool:
@@ -80,6 +84,11 @@ class ArraySource:
         return self._dtype
 
     @property
+    def dense(self) -> bool:
+        """Whether the matrix is not sparse."""
+        return not sparse.issparse(self._X)
+
+    @property
     def at_hand(self) -> bool:
         """Whether rows are in memory: all but those of a memory map."""
         return self._map is None
@@ -117,6 +126,51 @@ class ArraySource:
         return block
 
 
+class TensorSource:
+    """Rows of a tensor of PyTorch on a device: blocks stay there.
+
+    Parameters
+    ----------
+    X : tensor of shape (n, d)
+        Of finite numbers.
+    dtype : dtype
+        float32 or float64.
+    """
+
+    def __init__(self, X: Any, dtype: np.dtype[Any]) -> None:
+        self._engine = engine_of(X)
+        self._X, self._dtype = self._engine.asarray(X, dtype), dtype
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Numbers of rows and columns."""
+        return self._X.shape[0], self._X.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The floating-point type of the blocks."""
+        return self._dtype
+
+    @property
+    def dense(self) -> bool:
+        """True."""
+        return True
+
+    @property
+    def at_hand(self) -> bool:
+        """True: any row costs the same to take."""
+        return True
+
+    def blocks(self, size: int) -> Iterator[tuple[slice, Any]]:
+        """Yield positions and rows, in order, as tensors."""
+        for rows in row_blocks(self.shape[0], size):
+            yield rows, self._X[rows]
+
+    def take(self, positions: Array) -> Any:
+        """Return some rows in main memory, in the order of ``positions``."""
+        return self._engine.to_host(self._X[self._engine.asarray(positions)])
+
+
 class BlockSource:
     """Rows of an iterator over blocks that can be opened anew for every pass.
 
@@ -130,10 +184,15 @@ class BlockSource:
         Numbers of rows and columns, which every pass must find again.
     dtype : dtype
         float32 or float64.
+    dense : bool
+        Whether no block is sparse.
     """
 
-    def __init__(self, opener: Opener, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
+    def __init__(
+        self, opener: Opener, shape: tuple[int, int], dtype: np.dtype[Any], dense: bool = True
+    ) -> None:
         self._opener, self._shape, self._dtype = opener, shape, dtype
+        self._dense = dense
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -144,6 +203,11 @@ class BlockSource:
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
         return self._dtype
+
+    @property
+    def dense(self) -> bool:
+        """Whether no block is sparse."""
+        return self._dense
 
     @property
     def at_hand(self) -> bool:

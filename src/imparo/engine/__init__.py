@@ -1,7 +1,7 @@
 """Where a block is computed: the few dense operations that everything uses.
 
-:class:`Engine` is the whole interface. NumPy and SciPy stand behind it today; a
-GPU or a cluster is another class with the same methods, and no caller changes.
+:class:`Engine` is the whole interface. NumPy and SciPy stand behind it in main memory,
+PyTorch on GPUs; a cluster is another class with the same methods, and no caller changes.
 """
 
 from imparo.engine.base import Array, Engine
@@ -11,6 +11,21 @@ from imparo.engine.blocks import (
     parse_memory,
     row_blocks,
     rows_within,
+)
+from imparo.engine.choosing import (
+    choose_engine,
+    is_device_failure,
+    memory_for,
+    told_of_failures,
+    with_smaller_blocks,
+)
+from imparo.engine.current import (
+    computing_on,
+    default_engine,
+    engine_holding,
+    engine_of,
+    host_engine,
+    is_tensor,
 )
 from imparo.engine.jitter import factor_with_jitter
 from imparo.engine.numpy import NumpyEngine
@@ -25,8 +40,16 @@ __all__ = [
     "NumpyEngine",
     "Tridiagonal",
     "available_memory",
+    "choose_engine",
+    "computing_on",
     "default_engine",
+    "engine_holding",
+    "engine_of",
     "factor_with_jitter",
+    "host_engine",
+    "is_device_failure",
+    "is_tensor",
+    "memory_for",
     "one_thread",
     "parse_memory",
     "power_of_two",
@@ -34,11 +57,6 @@ __all__ = [
     "row_blocks",
     "rows_within",
     "threads_for",
+    "told_of_failures",
+    "with_smaller_blocks",
 ]
-
-_NUMPY = NumpyEngine()
-
-
-def default_engine() -> Engine:
-    """Return the engine for arrays in main memory."""
-    return _NUMPY

@@ -12,13 +12,61 @@ Array: TypeAlias = NDArray[Any]
 class Engine(Protocol):
     """Block evaluation and the five dense operations of the library.
 
-    Arrays are the engine's own (NumPy arrays for :class:`NumpyEngine`); ``xp`` is
-    the module with their element-wise functions (``exp``, ``sqrt``, …, each with
-    ``out=``), so that a kernel is written once for every engine. Symmetric results
-    are accumulated in the *upper* triangle only.
+    Arrays are the engine's own (NumPy arrays for :class:`NumpyEngine`, tensors for
+    :class:`~imparo.engine.torch.TorchEngine`, which takes NumPy arrays too and gives them
+    back); ``xp`` is the module with their element-wise functions (``exp``, ``sqrt``, …,
+    each with ``out=``), so that a kernel is written once for every engine. Symmetric
+    results are accumulated in the *upper* triangle only.
+
+    Attributes
+    ----------
+    name : str
+        Where it computes, for people: "cpu", "cuda (NVIDIA H200)".
+    precision : str
+        How products of features are summed: "float64", "float32" or "split".
+    resident : bool
+        Whether arrays live elsewhere than in main memory, so that rows are sent block by
+        block and what is large stays there.
+    reduction : float
+        So many Cholesky factorisations take as long as one reduction to tridiagonal form.
+    block_bytes : int
+        Size of a block of features that is fastest.
+    congruence_cost : float
+        :meth:`congruence` over the time of LAPACK's, in operations of a Cholesky factor.
     """
 
     xp: ModuleType
+    name: str
+    precision: str
+    resident: bool
+    reduction: float
+    block_bytes: int
+    congruence_cost: float
+
+    @property
+    def replicas(self) -> "list[Engine]":
+        """The engines that share the work on blocks of rows: one for every device."""
+
+    def pays(self, operations: float, bytes_moved: float) -> bool:
+        """Return whether work on arrays of main memory is done sooner by this engine."""
+
+    def asarray(self, A: Any, dtype: Any = None) -> Array:
+        """Return an array of this engine, of the same type if none is given."""
+
+    def to_host(self, A: Any) -> Array:
+        """Return a NumPy array in main memory."""
+
+    def type_of(self, A: Any) -> np.dtype[Any]:
+        """Return the type of the numbers, in NumPy's terms."""
+
+    def cast(self, A: Array, dtype: np.dtype[Any]) -> Array:
+        """Return A in another type, or A itself."""
+
+    def copy(self, A: Array) -> Array:
+        """Return a copy in the layout of :meth:`zeros`."""
+
+    def add_to_diagonal(self, A: Array, value: float) -> None:
+        """Add a number to the diagonal of A, in place."""
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return zeros in the layout that the accumulating methods update in place."""

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -29,14 +30,14 @@ def available_memory() -> int:
     return total // 2
 
 
-def parse_memory(memory: int | float | str | None) -> int:
+def parse_memory(memory: Any) -> int:
     """Return a number of bytes from ``"2GB"``, ``"512MiB"``, a number, or None.
 
     Parameters
     ----------
-    memory : int, float, str or None
+    memory : int, float, str, dict or None
         Bytes, or text with a unit (kB, MB, GB, TB; KiB, MiB, GiB, TiB). None stands
-        for :func:`available_memory`.
+        for :func:`available_memory`. Of a dict, the entry "host".
 
     Returns
     -------
@@ -49,6 +50,8 @@ def parse_memory(memory: int | float | str | None) -> int:
     >>> parse_memory("2GB"), parse_memory("1 MiB"), parse_memory(4096)
     (2000000000, 1048576, 4096)
     """
+    if isinstance(memory, dict):
+        memory = memory.get("host")
     if memory is None:
         return available_memory()
     if isinstance(memory, str):

@@ -13,7 +13,8 @@ from scipy import linalg, sparse
 from scipy.linalg import blas, lapack
 from scipy.spatial.distance import cdist
 
-from imparo.engine.base import Array
+from imparo.engine.base import Array, Engine
+from imparo.engine.blocks import PREFERRED_BLOCK_BYTES
 from imparo.engine.distances import squared_distances
 from imparo.engine.jitter import factor_with_jitter
 from imparo.errors import NotPositiveDefiniteError
@@ -45,6 +46,47 @@ class NumpyEngine:
     """NumPy arrays, computed by SciPy's BLAS and LAPACK on all cores."""
 
     xp: ModuleType = np
+    name = "cpu"
+    precision = "float64"
+    resident = False
+    reduction = 8.0
+    block_bytes = PREFERRED_BLOCK_BYTES
+    congruence_cost = 1.0
+
+    @property
+    def replicas(self) -> list[Engine]:
+        """Itself: all cores share every product."""
+        return [self]
+
+    def pays(self, operations: float, bytes_moved: float) -> bool:
+        """Return True: they are here."""
+        return True
+
+    def asarray(self, A: Any, dtype: Any = None) -> Array:
+        """Return a NumPy array."""
+        if hasattr(A, "detach"):
+            A = A.detach().cpu().numpy()
+        return np.asarray(A, dtype)
+
+    def to_host(self, A: Any) -> Array:
+        """Return A as a NumPy array."""
+        return self.asarray(A)
+
+    def type_of(self, A: Any) -> np.dtype[Any]:
+        """Return the type of the numbers."""
+        return A.dtype
+
+    def cast(self, A: Array, dtype: np.dtype[Any]) -> Array:
+        """Return A in another type, or A itself."""
+        return A.astype(dtype, copy=False)
+
+    def copy(self, A: Array) -> Array:
+        """Return a column-major copy."""
+        return np.array(A, order="F")
+
+    def add_to_diagonal(self, A: Array, value: float) -> None:
+        """Add a number to the diagonal of A, in place."""
+        A[np.diag_indices_from(A)] += A.dtype.type(value)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return column-major zeros, which BLAS updates in place."""

@@ -39,6 +39,7 @@ class AutoMachine(Subsampled):
         centers: Any = "uniform",
         intercept: bool = True,
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -51,6 +52,7 @@ class AutoMachine(Subsampled):
         self.centers = centers
         self.intercept = intercept
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

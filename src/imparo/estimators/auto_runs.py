@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from imparo.data.sources import ArraySource, Source
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, host_engine, parse_memory
 from imparo.errors import ImparoWarning
 from imparo.estimators.auto_inputs import Table
 from imparo.estimators.auto_order import is_series
@@ -21,7 +21,6 @@ from imparo.estimators.nystrom_base import NystromMachine
 from imparo.estimators.splits import Splits, check_validation, make_splits
 from imparo.filters import Tikhonov
 from imparo.kernels import Kernel, Laplacian
-from imparo.nested import REDUCTION
 from imparo.preparation import TargetTransform
 from imparo.scores import RootMeanSquare, Score
 
@@ -156,7 +155,7 @@ class Runs:
     ) -> float:
         """Return operations of a Nyström fit, to scale measured times by."""
         # Many penalties take a reduction to tridiagonal form for each of a few sizes.
-        solve = folds * min(penalties, 1.25 * REDUCTION) * m**3 / 3 + 4.0 * m**3
+        solve = folds * min(penalties, 1.25 * host_engine().reduction) * m**3 / 3 + 4.0 * m**3
         judge = 0.0
         if self._Y.shape[1] > 1 or self._stratify:
             judged = n if folds > 1 else n / 5

@@ -48,6 +48,7 @@ class ExactMachine(BaseEstimator):
         intercept: bool = False,
         validation: Any = "auto",
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -61,6 +62,7 @@ class ExactMachine(BaseEstimator):
         self.intercept = intercept
         self.validation = validation
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

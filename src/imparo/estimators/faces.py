@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.class_weight import compute_sample_weight
 
 from imparo.engine import Array
+from imparo.estimators.devices import decide_on_device, fit_on_device, like, on_host
 from imparo.estimators.inputs import check_numbers, scaled_outputs, scaled_weight
 from imparo.estimators.targets import encode_classes
 from imparo.scores import Misclassification, RootMeanSquare
@@ -28,6 +29,10 @@ class Regressor(RegressorMixin):
         return tags
 
     def _learn(self: Any, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
+        y, sample_weight = on_host(y), on_host(sample_weight)
+        return fit_on_device(self, X, lambda: self._learn_here(X, y, sample_weight, how))
+
+    def _learn_here(self: Any, X: Any, y: Any, sample_weight: Any, how: str) -> Any:
         rows, y, sample_weight = self._rows(
             X, check_numbers(y), sample_weight, multi_output=True, y_numeric=True
         )
@@ -55,7 +60,7 @@ class Regressor(RegressorMixin):
         -------
         array of shape (k,) or (k, n_outputs)
         """
-        F = self._decision(X)
+        F = decide_on_device(self, X)
         return F[:, 0] if np.ndim(self.intercept_) == 0 else F
 
 
@@ -68,6 +73,10 @@ class Classifier(ClassifierMixin):
         return tags
 
     def _learn(self: Any, X: Any, y: Any, sample_weight: Any, how: str = "_fit") -> Any:
+        y, sample_weight = on_host(y), on_host(sample_weight)
+        return fit_on_device(self, X, lambda: self._learn_here(X, y, sample_weight, how))
+
+    def _learn_here(self: Any, X: Any, y: Any, sample_weight: Any, how: str) -> Any:
         rows, y, sample_weight = self._rows(X, y, sample_weight, multi_output=True)
         y = y.toarray() if sparse.issparse(y) else y
         Y, classes, multilabel = encode_classes(y, rows.dtype)
@@ -93,7 +102,7 @@ class Classifier(ClassifierMixin):
         -------
         array of shape (k,) for two classes, else (k, n_classes) or (k, n_labels)
         """
-        F = self._decision(X)
+        F = decide_on_device(self, X)
         return F[:, 0] if F.shape[1] == 1 and not self._multilabel else F
 
     def predict(self: Any, X: Any) -> Array:
@@ -107,9 +116,9 @@ class Classifier(ClassifierMixin):
         -------
         array of shape (k,), or indicator matrix of shape (k, n_labels)
         """
-        F = self._decision(X)
+        F = on_host(decide_on_device(self, X))
         if self._multilabel:
-            return (F > 0).astype(int)
+            return like((F > 0).astype(int), X)
         if F.shape[1] == 1:
-            return self.classes_[(F[:, 0] > 0).astype(int)]
-        return self.classes_[np.argmax(F, axis=1)]
+            return like(self.classes_[(F[:, 0] > 0).astype(int)], X)
+        return like(self.classes_[np.argmax(F, axis=1)], X)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from imparo.data.sources import Source
-from imparo.engine import Array, default_engine, threads_for
+from imparo.engine import Array, default_engine, host_engine, threads_for
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
     Models,
@@ -18,7 +18,7 @@ from imparo.estimators.passes import (
 )
 from imparo.estimators.solve import Solved
 from imparo.features import FeatureMap
-from imparo.nested import REDUCTION, NestedRidge, trusted
+from imparo.nested import NestedRidge, trusted
 from imparo.persistence import persistent
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores
@@ -103,7 +103,9 @@ class Grid:
         return self.penalties if self.scale is None else self.penalties * self.scale
 
 
-def groups(ridges: Array, sizes: Array) -> list[tuple[Array, Array]]:
+def groups(
+    ridges: Array, sizes: Array, reduction: float | None = None
+) -> list[tuple[Array, Array]]:
     """Return the pairs of (λ, m) in groups that are cheapest to solve together.
 
     Pairs of one ridge share a Cholesky factor: all sizes of a Nyström map do, and for random
@@ -116,6 +118,8 @@ def groups(ridges: Array, sizes: Array) -> list[tuple[Array, Array]]:
     ridges : array of shape (L, S)
     sizes : array of shape (S,)
         Numbers of columns.
+    reduction : float, optional
+        Factorisations that a tridiagonal form is worth; that of the engine at work.
 
     Returns
     -------
@@ -139,7 +143,8 @@ def groups(ridges: Array, sizes: Array) -> list[tuple[Array, Array]]:
     cubes = sizes.astype(np.float64) ** 3
     n_penalties, n_sizes = ridges.shape
     cost = sum(cubes[part % n_sizes].max() for part in by_ridge)
-    if n_penalties > REDUCTION and REDUCTION * cubes.sum() < cost:
+    reduction = default_engine().reduction if reduction is None else reduction
+    if n_penalties > reduction and reduction * cubes.sum() < cost:
         every = np.arange(n_penalties)
         return [(every, np.full(n_penalties, s)) for s in range(n_sizes)]
     return [np.divmod(part, n_sizes) for part in by_ridge]
@@ -213,10 +218,12 @@ def _from_moments(
     moments = [ridge.moments(outside), ridge.moments()]
     sums = np.empty((2, 2, *grid.penalties.shape))
     parts, ridges = groups(grid.ridges, sizes), grid.ridges
-    for i, s in track(parts, len(parts), "penalties", progress):
-        (held, bounds), (train, _) = ridge.squared_errors(
-            _same(ridges, i, s), sizes[s], moments
-        )
+    pairs = [(_same(ridges, i, s), sizes[s]) for i, s in parts]
+    ready = ridge.errors_side_by_side(pairs, moments)
+    steps = track(enumerate(parts), len(parts), "penalties", progress)
+    for number, (i, s) in steps:
+        found = ready[number] if ready else ridge.squared_errors(*pairs[number], moments)
+        (held, bounds), (train, _) = found
         if not trusted(held, bounds):
             return None
         sums[0, :, i, s], sums[1, :, i, s] = held[:, None], train[:, None]
@@ -258,17 +265,18 @@ def _models(
     map: FeatureMap, ridge: NestedRidge, ridges: Array, sizes: Array, dtype: np.dtype[Any]
 ) -> Models:
     n_penalties, n_outputs = len(ridges), len(ridge.output_mean)
-    W = np.zeros((len(map), n_penalties, len(sizes), n_outputs))
+    engine, number = ridge.engine, np.dtype(np.float64)
+    W = engine.zeros((len(map), n_penalties, len(sizes), n_outputs), number)
     intercepts = np.empty((n_penalties, len(sizes), n_outputs))
     for i, s in groups(ridges, sizes):
-        W[:, i, s] = ridge.solve(_same(ridges, i, s), sizes[s])
+        W[:, engine.asarray(i), engine.asarray(s)] = ridge.solve(_same(ridges, i, s), sizes[s])
     coefficients = []
     for k, size in enumerate(sizes):
-        some = np.ascontiguousarray(W[:size, :, k]).reshape(size, n_penalties * n_outputs)
+        some = W[:size, :, k].reshape(int(size), n_penalties * n_outputs)
         for row in range(n_penalties):
             intercepts[row, k] = ridge.intercept(W[:, row, k])
-        alpha = map.coefficients(some).astype(dtype)
-        coefficients.append(alpha.reshape(size, n_penalties, n_outputs))
+        alpha = engine.cast(map.coefficients(some), dtype)
+        coefficients.append(alpha.reshape(int(size), n_penalties, n_outputs))
     return Models(coefficients, intercepts.astype(dtype))
 
 
@@ -319,7 +327,7 @@ def solve(
     columns = fitted.map.columns(size)
     ridge = ridge_of(fitted, rows, cells.total(fitted.statistics), intercept)
     w = ridge.solve(np.array([penalty]), columns)[:, 0]
-    coef = fitted.map.coefficients(w[: columns[0]])
+    coef = ridge.engine.to_host(fitted.map.coefficients(w[: columns[0]]))
     return Solved(coef.astype(rows.source.dtype), ridge.intercept(w), primal=False)
 
 
@@ -345,14 +353,14 @@ def held_out_predictions(
         Positions, those of one split after those of another.
     F : array of shape (k, T)
     """
-    cells, map, product = fitted.cells, fitted.map, default_engine().product
+    cells, map, product = fitted.cells, fitted.map, host_engine().product
     assert cells is not None
     columns, found, dtype = map.columns(size), [], source.dtype
     for v in range(len(cells.held)):
         inside, _ = cells.parts(fitted.statistics, v)
         problem = NestedRidge(inside, intercept=intercept, dtype=dtype, floor=fitted.floor)
         models = _models(map, problem, np.full((1, 1), ridge), columns, dtype)
-        coef = models.coefficients[0][:, 0]
+        coef = problem.engine.to_host(models.coefficients[0][:, 0])
         held = np.flatnonzero((cells.of_row >= 0) & cells.held[v][cells.of_row])
         for start in range(0, len(held), _PREDICTED):
             rows = held[start : start + _PREDICTED]

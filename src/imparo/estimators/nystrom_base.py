@@ -35,6 +35,7 @@ class NystromMachine(Subsampled, MapMachine):
         intercept: bool = False,
         validation: Any = 0.2,
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -47,6 +48,7 @@ class NystromMachine(Subsampled, MapMachine):
         self.intercept = intercept
         self.validation = validation
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

@@ -52,6 +52,7 @@ class NytroMachine(Subsampled):
         intercept: bool = False,
         validation: Any = 0.2,
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -68,6 +69,7 @@ class NytroMachine(Subsampled):
         self.intercept = intercept
         self.validation = validation
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

@@ -1,13 +1,23 @@
 """Passes over the rows: features of a block become statistics, or scores of models."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from imparo.data.sources import Source
-from imparo.engine import Array, default_engine, power_of_two, rows_within
+from imparo.engine import (
+    Array,
+    Engine,
+    engine_holding,
+    host_engine,
+    is_tensor,
+    power_of_two,
+    rows_within,
+    with_smaller_blocks,
+)
+from imparo.engine.sending import sent_ahead
 from imparo.features import FeatureMap
 from imparo.progress import track
 from imparo.scores import Score
@@ -20,6 +30,32 @@ _HIGH = 1024
 _FLUSH = 4
 # The rounding error that raw statistics may have, relative to the ridge they are used with.
 _RAW_ERROR = 1e-3
+
+
+class Block(NamedTuple):
+    """Rows of a pass, sorted by cell, where an engine computes.
+
+    Attributes
+    ----------
+    X, Y, weight : arrays of shape (b, d), (b, T) and (b,)
+        X in main memory where a map cannot take it elsewhere.
+    bounds : array of shape (C + 1,)
+        Where the cells begin and end.
+    positions : array of shape (b,)
+        Of the rows among all.
+    engine : Engine
+    """
+
+    X: Any
+    Y: Array
+    weight: Array
+    bounds: Array
+    positions: Array
+    engine: Engine
+
+    def features(self, map: FeatureMap, start: int = 0, stop: int | None = None) -> Array:
+        """Return ``map.evaluate`` of the rows, where the engine computes."""
+        return self.engine.asarray(map.evaluate(self.X, start, stop))
 
 
 @dataclass(frozen=True)
@@ -35,7 +71,10 @@ class Stream:
         The cell of every row; −1 for those not used.
     n_cells : int
     memory : int
+        Bytes that may be used where the engine computes.
     progress : bool or callable
+    engine : Engine
+        Where blocks are computed.
     """
 
     source: Source
@@ -45,28 +84,69 @@ class Stream:
     n_cells: int
     memory: int
     progress: Any
+    engine: Engine = field(default_factory=host_engine)
 
     def block_size(self, n_columns: int) -> int:
         """Return how many rows a block of so many features has."""
         itemsize = self.source.dtype.itemsize
         per_row = (4 * max(1, n_columns) + 3 * self.source.shape[1]) * itemsize
+        if self.engine.resident:
+            # Features, the same in float64, and weighted.
+            per_row = (8 + 8 + itemsize) * max(1, n_columns) + 4 * 8 * self.source.shape[1]
+            return max(1, min(self.memory // 4, self.engine.block_bytes) // per_row)
         size = rows_within(per_row, self.memory // 4, "one row of features")
         # Statistics of many columns are read and written with every block: it should be high.
         return max(size, min(_HIGH, self.memory // (8 * per_row)))
 
-    def blocks(self, n_columns: int, what: str) -> Iterator[tuple[Any, Array, Array, Array]]:
-        """Yield X, Y, weights and bounds of the cells in blocks sorted by cell."""
-        size = self.block_size(n_columns)
+    def blocks(self, map: FeatureMap, n_columns: int, what: str) -> Iterator[Block]:
+        """Yield the rows in blocks for so many features of a map."""
+        return self.blocks_of(map, self.block_size(n_columns), what)
+
+    def blocks_of(self, map: FeatureMap, size: int, what: str) -> Iterator[Block]:
+        """Yield the rows in blocks of a size."""
         n_blocks = -(-self.source.shape[0] // size)
-        for rows, X in track(self.source.blocks(size), n_blocks, what, self.progress):
+        sent = track(self._sent(map, size), n_blocks, what, self.progress)
+        if self.engine.resident:
+            yield from self._sorted_there(sent)
+            return
+        for rows, X, engine in sent:
             cell = self.cell[rows]
+            positions = np.arange(rows.start, rows.stop)
             Y, weight = self.Y[rows], self.weight[rows]
             if self.n_cells > 1 or (cell < 0).any():
                 # Sorted before the kernel is evaluated: rows of X are shorter than those of K.
                 order = np.argsort(cell, kind="stable")
                 order = order[np.searchsorted(cell[order], 0) :]
                 X, Y, weight, cell = X[order], Y[order], weight[order], cell[order]
-            yield X, Y, weight, np.searchsorted(cell, np.arange(self.n_cells + 1))
+                positions = positions[order]
+            bounds = np.searchsorted(cell, np.arange(self.n_cells + 1))
+            yield Block(X, Y, weight, bounds, positions, engine)
+
+    def _sorted_there(self, sent: Iterator[tuple[slice, Any, Engine]]) -> Iterator[Block]:
+        """Yield blocks sorted by cell on the device, which never waits for the host."""
+        there = {
+            e: (e.asarray(self.Y), e.asarray(self.weight), e.asarray(self.cell.astype(np.int64)))
+            for e in self.engine.replicas
+        }
+        for rows, X, engine in sent:
+            (Y, weight, cell), xp = (part[rows] for part in there[engine]), engine.xp
+            counts = np.bincount(self.cell[rows].astype(np.int64) + 1, minlength=self.n_cells + 1)
+            bounds = np.concatenate([[0], np.cumsum(counts[1:])])
+            start: Any = rows.start
+            positions = xp.arange(start, rows.stop, device=cell.device)  # type: ignore[attr-defined]
+            if self.n_cells > 1 or counts[0]:
+                order = xp.argsort(cell, stable=True)[counts[0] :]
+                Y, weight, positions = Y[order], weight[order], positions[order]
+                X = X[order if is_tensor(X) else engine.to_host(order)]
+            yield Block(X, Y, weight, bounds, positions, engine)
+
+    def _sent(self, map: FeatureMap, size: int) -> Iterator[tuple[slice, Any, Engine]]:
+        engines, blocks = self.engine.replicas, self.source.blocks(size)
+        if self.engine.resident and map.portable and self.source.dense:
+            yield from sent_ahead(blocks, engines)
+            return
+        for number, (rows, X) in enumerate(blocks):
+            yield rows, X, engines[number % len(engines)]
 
 
 def raw_is_accurate(
@@ -98,7 +178,7 @@ def raw_is_accurate(
         return False, 0.0
     least = smallest_eigenvalue(map.factor)
     total = float(np.sum(rows.weight, dtype=np.float64))
-    scale = float(np.max(np.square(map.factor).sum(axis=0)))  # the largest K(x, x)
+    scale = float((map.factor**2).sum(axis=0).max())  # the largest K(x, x)
     limits = np.finfo(rows.source.dtype)
     eps = float(limits.eps)
     if not (limits.tiny**0.5 / eps < scale < (limits.max / max(1.0, total)) ** 0.5):
@@ -120,14 +200,14 @@ def smallest_eigenvalue(T: Array) -> float:
     -------
     float
     """
-    engine, unit = default_engine(), power_of_two(T)
+    engine, unit = engine_holding(T), power_of_two(T)
     T = T / unit
-    v = np.random.RandomState(0).standard_normal((len(T), 1))
-    size = 1.0
+    v = engine.asarray(np.random.RandomState(0).standard_normal((len(T), 1)))
+    size = float((v**2).sum()) ** 0.5
     for _ in range(10):
-        v /= np.linalg.norm(v)
+        v /= size
         v = engine.solve_triangular(T, engine.solve_triangular(T, v, transpose=True))
-        size = float(np.linalg.norm(v))
+        size = float((v**2).sum()) ** 0.5
     return unit * (unit / size)
 
 
@@ -146,17 +226,22 @@ def accumulate(rows: Stream, map: FeatureMap, *, raw: bool) -> list[Statistics]:
     -------
     list of Statistics
     """
-    engine = default_engine()
-    sums = _Sums(rows, len(map))
-    for X, Y, weight, bounds in rows.blocks(len(map), "reading rows"):
-        F = map.evaluate(X)
-        if not raw and map.factor is not None:
-            F = engine.whiten(map.factor, F)
-        sums.add(F, Y, weight, bounds)
-    found = sums.finished()
-    if raw and map.factor is not None:
+
+    def whole(size: int) -> list[Statistics]:
+        sums = _Sums(rows, len(map))
+        for block in rows.blocks_of(map, size, "reading rows"):
+            F = sums.typed(block.features(map))
+            T = None if raw else map.factor_on(block.engine)
+            if T is not None:
+                F = block.engine.whiten(T, F)
+            sums.add(F, block)
+        return sums.finished()
+
+    found = with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
+    T = map.factor_on(rows.engine)
+    if raw and T is not None:
         for i in range(len(found)):  # one by one: all of them twice would be too much
-            found[i] = found[i].whitened(map.factor)
+            found[i] = found[i].whitened(T)
     return found
 
 
@@ -180,22 +265,29 @@ def extend(
     -------
     list of Statistics
     """
-    engine, p, T = default_engine(), len(old[0].b), map.factor
+    p, T = len(old[0].b), map.factor_on(rows.engine)
     k = len(map) - p
     if k == 0:
         return old
+    old = [part.on(rows.engine) for part in old]
     if T is not None:
         parts = T[:p, :p], T[:p, p:], T[p:, p:]
-        T_oo, T_on, T_nn = (np.asfortranarray(part) for part in parts)
-    sums = _Sums(rows, k, p)
-    for X, Y, weight, bounds in rows.blocks(len(map), "growing"):
-        F, G = map.evaluate(X, 0, p), map.evaluate(X, p)
-        if not raw and T is not None:
-            F = engine.whiten(T_oo, F)
-            G -= engine.product(F, T_on.astype(F.dtype))
-            G = engine.whiten(T_nn, G)
-        sums.add(G, Y, weight, bounds, F)
-    added, crosses = sums.finished(), sums.crosses
+        T_oo, T_on, T_nn = (rows.engine.copy(part) for part in parts)
+
+    def whole(size: int) -> tuple[list[Statistics], list[Array]]:
+        sums = _Sums(rows, k, p)
+        for block in rows.blocks_of(map, size, "growing"):
+            engine = block.engine
+            F = sums.typed(block.features(map, 0, p))
+            G = sums.typed(block.features(map, p))
+            if not raw and T is not None:
+                F = engine.whiten(T_oo, F)
+                G = G - engine.product(F, engine.cast(engine.asarray(T_on), engine.type_of(F)))
+                G = engine.whiten(T_nn, G)
+            sums.add(G, block, F)
+        return sums.finished(), sums.crosses()
+
+    added, crosses = with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
     if raw and T is not None:
         for i, (s, b) in enumerate(zip(old, added, strict=True)):
             crosses[i], added[i] = _whitened_growth(s, crosses[i], b, T_oo, T_on, T_nn)
@@ -209,12 +301,12 @@ def _whitened_growth(
 
     Ψ = (K_n − K_oM)T_nn⁻¹ with M = T_oo⁻¹T_on, and K_oM = ΦT_on.
     """
-    engine = default_engine()
+    engine = engine_holding(cross)
     first = engine.solve_triangular(T_oo, cross, transpose=True)  # ΦᵀK_n
     A_on = engine.product(old.A, T_on)  # ΦᵀK_oM
     middle = engine.product(T_on.T, first)
     inner = new.A - middle - middle.T + engine.product(T_on.T, A_on)
-    plain = Statistics(len(T_nn), new.b.shape[1])
+    plain = Statistics(len(T_nn), new.b.shape[1], engine=engine)
     plain._A[...] = inner
     plain.b[...] = new.b - engine.product(T_on.T, old.b)
     plain.feature_sum[...] = (
@@ -222,43 +314,54 @@ def _whitened_growth(
     )
     plain.yy, plain.output_sum, plain.weight = new.yy, new.output_sum, new.weight
     whitened = plain.whitened(T_nn)
-    return engine.whiten(T_nn, np.ascontiguousarray(first - A_on)), whitened
+    rest = first - A_on
+    rest = rest if engine.resident else np.ascontiguousarray(rest)
+    return engine.whiten(T_nn, rest), whitened
 
 
 class _Sums:
-    """Statistics of every cell, and products with other features, block by block."""
+    """Statistics of every cell, and products with other features, block by block.
+
+    Every device has sums of its own; they are added at the end.
+    """
 
     def __init__(self, rows: Stream, n_features: int, n_before: int | None = None) -> None:
         self._n_outputs, self._n_features = rows.Y.shape[1], n_features
-        self._dtype = rows.source.dtype
+        self._engine, self._cells = rows.engine, range(rows.n_cells)
+        self._dtype = _type_of_sums(rows.engine, rows.source.dtype)
         self._plain = bool((rows.weight[rows.cell >= 0] == 1).all())
-        self._parts = [self._empty(self._dtype) for _ in range(rows.n_cells)]
+        self._parts = {e: self._empty(e, self._dtype) for e in rows.engine.replicas}
         self._totals = self._parts
+        number = np.dtype(np.float64)
         if self._dtype == np.float32:
-            self._totals = [self._empty(np.dtype(np.float64)) for _ in range(rows.n_cells)]
+            self._totals = {e: self._empty(e, number) for e in rows.engine.replicas}
         self._waiting = 0
-        self.crosses = [
-            np.zeros((n_before, n_features))
-            for _ in range(rows.n_cells)
+        self._crosses = {
+            e: [e.zeros((n_before, n_features), number) for _ in self._cells]
+            for e in rows.engine.replicas
             if n_before is not None
-        ]
+        }
 
-    def _empty(self, dtype: np.dtype[Any]) -> Statistics:
-        return Statistics(self._n_features, self._n_outputs, dtype)
+    def _empty(self, engine: Engine, dtype: np.dtype[Any]) -> list[Statistics]:
+        shape = self._n_features, self._n_outputs
+        return [Statistics(*shape, dtype, engine) for _ in self._cells]
 
-    def add(
-        self, F: Array, Y: Array, weight: Array, bounds: Array, before: Array | None = None
-    ) -> None:
-        """Add a block of which ``bounds`` are the limits of the cells."""
-        engine = default_engine()
-        for c, part in enumerate(self._parts):
+    def typed(self, F: Array) -> Array:
+        """Return features in the type that they are summed in."""
+        return self._engine.cast(F, self._dtype) if self._engine.resident else F
+
+    def add(self, F: Array, block: Block, before: Array | None = None) -> None:
+        """Add the features of a block, and their products with others."""
+        engine, bounds = block.engine, block.bounds
+        for c, part in enumerate(self._parts[engine]):
             rows = slice(bounds[c], bounds[c + 1])
             if rows.start == rows.stop:
                 continue
-            part.add(F[rows], Y[rows], None if self._plain else weight[rows])
+            weight = None if self._plain else block.weight[rows]
+            part.add(F[rows], block.Y[rows], weight)
             if before is not None:
-                right = F[rows] if self._plain else F[rows] * weight[rows, None]
-                engine.accumulate_product(self.crosses[c], before[rows], right)
+                right = F[rows] if weight is None else F[rows] * weight[:, None]
+                engine.accumulate_product(self._crosses[engine][c], before[rows], right)
         self._waiting += len(F)
         if self._waiting > max(4096, _FLUSH * self._n_features):
             self._flush()
@@ -266,14 +369,34 @@ class _Sums:
     def _flush(self) -> None:
         self._waiting = 0
         if self._dtype == np.float32:
-            for c, part in enumerate(self._parts):
-                self._totals[c].merge(part)
-                self._parts[c] = self._empty(self._dtype)
+            for engine, parts in self._parts.items():
+                for total, part in zip(self._totals[engine], parts, strict=True):
+                    total.merge(part)
+                self._parts[engine] = self._empty(engine, self._dtype)
 
     def finished(self) -> list[Statistics]:
         """Return the statistics of every cell, in float64."""
         self._flush()
-        return self._totals
+        first, *others = self._totals.values()
+        for totals in others:
+            for mine, theirs in zip(first, totals, strict=True):
+                mine.merge(theirs.on(self._engine))
+        return first
+
+    def crosses(self) -> list[Array]:
+        """Return the products with other features, of every cell."""
+        first, *others = self._crosses.values()
+        for crosses in others:
+            for mine, theirs in zip(first, crosses, strict=True):
+                mine += self._engine.asarray(theirs)
+        return first
+
+
+def _type_of_sums(engine: Engine, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which features of some rows are multiplied."""
+    if not engine.resident or engine.precision == "split":
+        return dtype
+    return np.dtype(engine.precision)
 
 
 def score_models(
@@ -293,20 +416,30 @@ def score_models(
     -------
     array of shape (2, L, S)
     """
-    product, shape = default_engine().product, models.intercepts.shape
-    sums = np.zeros((2, *shape[:2]))
-    for X, Y, weight, bounds in rows.blocks(len(map) + shape[0] * shape[2], "scoring"):
-        for c in np.flatnonzero(cells):
-            some = slice(bounds[c], bounds[c + 1])
-            if some.start == some.stop:
-                continue
-            K = map.evaluate(X[some], 0, models.largest)
-            for s, coef in enumerate(models.coefficients):
-                flat = coef.reshape(len(coef), shape[0] * shape[2])
-                F = product(K[:, : len(coef)], flat)
-                F = F.reshape(len(K), shape[0], shape[2]) + models.intercepts[:, s]
-                sums[:, :, s] += score(Y[some], F, weight[some])
-    return sums
+    shape, columns = models.intercepts.shape, len(map)
+    there = {engine: models.on(engine) for engine in rows.engine.replicas}
+
+    def whole(size: int) -> Array:
+        sums = np.zeros((2, *shape[:2]))
+        for block in rows.blocks_of(map, size, "scoring"):
+            engine, bounds = block.engine, block.bounds
+            for c in np.flatnonzero(cells):
+                some = slice(bounds[c], bounds[c + 1])
+                if some.start == some.stop:
+                    continue
+                Y, weight = block.Y[some], block.weight[some]
+                K = engine.asarray(map.evaluate(block.X[some], 0, models.largest))
+                for s, coef in enumerate(there[engine].coefficients):
+                    flat = coef.reshape(len(coef), shape[0] * shape[2])
+                    F = engine.product(K[:, : len(coef)], flat)
+                    F = F.reshape(len(K), shape[0], shape[2])
+                    F = F + there[engine].intercepts[:, s]
+                    sums[:, :, s] += engine.to_host(score(Y, F, weight))
+        return sums
+
+    return with_smaller_blocks(
+        whole, rows.block_size(columns + shape[0] * shape[2]), rows.engine
+    )
 
 
 @dataclass(frozen=True)
@@ -322,6 +455,11 @@ class Models:
 
     coefficients: list[Array]
     intercepts: Array
+
+    def on(self, engine: Engine) -> "Models":
+        """Return the same models where an engine computes."""
+        coefficients = [engine.asarray(coef) for coef in self.coefficients]
+        return Models(coefficients, engine.asarray(self.intercepts))
 
     @property
     def largest(self) -> int:

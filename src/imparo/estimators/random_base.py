@@ -12,7 +12,7 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
 from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
-from imparo.estimators.problems import predict_in_blocks
+from imparo.estimators.problems import predict_by_map
 from imparo.estimators.solve import Solved
 from imparo.estimators.transformers import (
     check_features,
@@ -47,6 +47,7 @@ class RandomFeatureMachine(MapMachine):
         intercept: bool = False,
         validation: Any = 0.2,
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -59,6 +60,7 @@ class RandomFeatureMachine(MapMachine):
         self.intercept = intercept
         self.validation = validation
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
@@ -141,6 +143,6 @@ class RandomFeatureMachine(MapMachine):
         X = validate_data(
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
-        F = predict_in_blocks(X, self.map_.transform, coef, parse_memory(self.memory))
+        F = predict_by_map(self.map_, X, coef, parse_memory(self.memory))
         F += np.asarray(self.intercept_, F.dtype)
         return F

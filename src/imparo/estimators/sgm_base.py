@@ -13,7 +13,7 @@ from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_rows, used_rows
-from imparo.estimators.problems import predict_by_points, predict_in_blocks
+from imparo.estimators.problems import predict_by_map, predict_by_points
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
 from imparo.estimators.sgm_rows import FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of
@@ -26,7 +26,7 @@ from imparo.estimators.sgm_training import (
 )
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import Splits, make_splits
-from imparo.features import FeatureMap, NystromMap
+from imparo.features import FeatureMap, NystromMap, RandomMap
 from imparo.kernels import Kernel, as_kernel
 from imparo.losses import Square
 from imparo.paths import Path
@@ -331,7 +331,7 @@ class SGMMachine(SGMParameters):
             coef = self.map_.coefficients(coef.reshape(-1, T)).astype(coef.dtype)
             F = predict_by_points(self.kernel_, X, self.map_.centers, coef, memory)
         else:
-            assert self.map_ is not None
-            F = predict_in_blocks(X, self.map_.transform, coef.reshape(-1, T), memory)
+            assert isinstance(self.map_, RandomMap)
+            F = predict_by_map(self.map_, X, coef.reshape(-1, T), memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F

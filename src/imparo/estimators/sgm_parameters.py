@@ -64,6 +64,7 @@ class SGMParameters(Subsampled):
         warm_start: bool = False,
         validation: Any = 0.2,
         memory: Any = None,
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -87,6 +88,7 @@ class SGMParameters(Subsampled):
         self.warm_start = warm_start
         self.validation = validation
         self.memory = memory
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

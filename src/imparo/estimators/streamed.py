@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from imparo.data.sources import Source
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, default_engine, memory_for, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
 from imparo.estimators.candidates import (
@@ -24,8 +24,9 @@ from imparo.filters import Tikhonov
 from imparo.kernels import Kernel, Linear, as_kernel
 
 _SAMPLE = 1000
-# Matrices of m × m numbers that are alive at once, besides one for every cell.
-_MATRICES = 8
+# Matrices of m × m numbers that are alive at once, besides one for every cell; more on a
+# device, where two penalties are solved for side by side.
+_MATRICES, _MATRICES_THERE = 8, 12
 
 
 class Streamed(BaseEstimator):
@@ -65,13 +66,16 @@ class Streamed(BaseEstimator):
         return check_validation(self.validation, Tikhonov())
 
     def _as_rows(self, source: Source, Y: Array, weight: Array, cells: Cells) -> Stream:
-        memory = parse_memory(self.memory)
+        engine = default_engine()
+        memory = memory_for(self.memory, engine)
         if len(cells.of_row) != len(Y):
             raise ValueError(
                 f"the model was fitted to {len(cells.of_row):,} rows and {len(Y):,} were "
                 "given; give the same rows"
             )
-        return Stream(source, Y, weight, cells.of_row, len(cells), memory, self.progress)
+        return Stream(
+            source, Y, weight, cells.of_row, len(cells), memory, self.progress, engine
+        )
 
     def _candidates(self, kernel: Kernel, source: Source, kept: Array) -> list[Candidate]:
         forget_relevance(self)
@@ -102,7 +106,8 @@ class Streamed(BaseEstimator):
     ) -> int:  # fmt: skip
         """Return the largest size whose statistics fit, or raise if a larger one is asked."""
         # With several widths the best statistics so far are kept beside the new ones.
-        per_pair = 8 * (min(n_candidates, 2) * len(cells) + _MATRICES)
+        alive = _MATRICES_THERE if default_engine().resident else _MATRICES
+        per_pair = 8 * (min(n_candidates, 2) * len(cells) + alive)
         room = int(np.sqrt(memory / per_pair)) // step * step
         if room < most and not isinstance(asked, str):
             largest = int(np.max(grids.sizes(asked, 1, most, name)))

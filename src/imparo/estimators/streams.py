@@ -5,11 +5,12 @@ from typing import Any
 
 import numpy as np
 from scipy import sparse
-from sklearn.utils import check_array
+from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_y, validate_data
 
-from imparo.data.sources import ArraySource, BlockSource, Source, opener_of
-from imparo.engine import Array
+from imparo.data.sources import ArraySource, BlockSource, Source, TensorSource, opener_of
+from imparo.engine import Array, engine_of, is_tensor
+from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_dtype, check_numbers, check_rows
 
 _FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -51,6 +52,13 @@ def read_rows(
             f"{type(estimator).__name__} requires y to be passed, but the target y is None; "
             "give y, or blocks of pairs (X, y)"
         )
+    if is_tensor(X):
+        tensor_source = _tensor_rows(estimator, X, wanted)
+        if tensor_source is not None:
+            y = _check_y(y, **checks, estimator=estimator)
+            check_consistent_length(X, y)
+            return tensor_source, y, sample_weight
+        X = on_host(X)
     mapped = isinstance(X, np.memmap)
     # A memory map is checked block by block as it is read, not in a pass of its own.
     X, y = validate_data(
@@ -58,6 +66,27 @@ def read_rows(
         ensure_all_finite=not mapped, **checks,
     )  # fmt: skip
     return ArraySource(X, _type_for(X.dtype, wanted), check=mapped), y, sample_weight
+
+
+def _tensor_rows(estimator: Any, X: Any, wanted: Any) -> Source | None:
+    """Return a source of a tensor that stays on its GPU; None for one in main memory."""
+    if X.device.type == "cpu":
+        return None
+    engine: Any = engine_of(X)
+    if X.ndim != 2 or 0 in X.shape:
+        raise ValueError(
+            f"Expected 2D array with at least one row and one column, got a tensor of shape "
+            f"{tuple(X.shape)} instead"
+        )
+    if not bool(engine.xp.isfinite(X).all()):
+        raise ValueError(
+            "X contains NaN or infinity and must hold finite numbers; impute or drop such rows"
+        )
+    known = X.dtype in (engine.xp.float32, engine.xp.float64)
+    dtype = engine.type_of(X) if known else np.dtype(np.float64)
+    estimator.n_features_in_ = X.shape[1]
+    vars(estimator).pop("feature_names_in_", None)
+    return TensorSource(X, _type_for(dtype, wanted))
 
 
 def are_blocks(X: Any) -> bool:
@@ -84,11 +113,13 @@ def _scan(
     opener = opener_of(blocks)
     outputs: list[Array] = []
     weights, n, columns, dtype = [], 0, None, None
+    dense = True
     for item in opener():
         X, y, weight = _taken_apart(item)
         X = check_array(
             check_rows(X), accept_sparse="csr", dtype="numeric", ensure_min_samples=0
         )
+        dense &= not sparse.issparse(X)
         if columns is None:
             columns, dtype = X.shape[1], _type_for(X.dtype, wanted)
         elif dtype is not None and X.shape[0]:
@@ -122,7 +153,7 @@ def _scan(
     assert dtype is not None
     estimator.n_features_in_ = columns
     vars(estimator).pop("feature_names_in_", None)
-    source = BlockSource(lambda: _matrices(opener()), (n, columns), dtype)
+    source = BlockSource(lambda: _matrices(opener()), (n, columns), dtype, dense)
     return source, np.concatenate(outputs), np.concatenate(weights)
 
 

@@ -5,7 +5,8 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from imparo.engine import Array
+from imparo.engine import Array, Engine
+from imparo.features.sent import sent
 from imparo.kernels import Kernel
 
 
@@ -20,6 +21,17 @@ class FeatureMap(ABC):
     n_given: int
     #: Upper triangular T of shape (p, p), or None for the identity.
     factor: Array | None
+
+    @property
+    def portable(self) -> bool:
+        """Whether :meth:`evaluate` takes tensors, and computes where they are."""
+        return False
+
+    def factor_on(self, engine: Engine) -> Array | None:
+        """Return T where an engine computes."""
+        if self.factor is None:
+            return None
+        return sent(self, "factor", self.factor, engine, np.dtype(np.float64))
 
     @property
     @abstractmethod
@@ -108,7 +120,7 @@ class RandomMap(FeatureMap):
         array of shape (n, m)
         """
         F = self.evaluate(X)
-        F *= F.dtype.type(1 / np.sqrt(self.n_given))
+        F *= float(1 / np.sqrt(self.n_given))
         return F
 
 

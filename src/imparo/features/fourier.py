@@ -8,9 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from imparo.centers.base import check_whole
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, engine_holding, engine_of, is_tensor
 from imparo.features.base import FeatureRule
 from imparo.features.drawn import DIRECTIONS, PHASES, DrawnMap, check_number, stream
+from imparo.features.sent import sent
 from imparo.features.spectral import Spectrum, spectrum_of
 from imparo.features.waves import cosine_waves, wave_pairs
 from imparo.kernels import Kernel, Laplacian
@@ -68,6 +69,8 @@ class WaveMap(DrawnMap):
         array of shape (n, stop − start)
             Row-major; float32 if X is, float64 otherwise.
         """
+        if is_tensor(X):
+            return self._evaluate_there(X, start, self.n_given if stop is None else stop)
         X, start, stop = self._checked(X, start, stop)
         self._check_size(X)
         first, last = start // self.step, -(-stop // self.step)
@@ -78,14 +81,41 @@ class WaveMap(DrawnMap):
         skipped = start - 2 * first
         return np.ascontiguousarray(pairs[:, skipped : skipped + stop - start])
 
+    @property
+    def portable(self) -> bool:
+        """Whether :meth:`evaluate` takes tensors: all waves do, by products with all ω."""
+        return True
+
+    def _evaluate_there(self, X: Any, start: int, stop: int) -> Array:
+        """Return columns of ψ on the device of X: fast transforms would gain nothing there."""
+        engine: Any = engine_of(X)
+        xp, dtype = engine.xp, engine.type_of(X)
+        self._check_size(X)
+        first, last = start // self.step, -(-stop // self.step)
+        some = slice(first, last)
+        angles = X @ sent(self, "omega", self._all_frequencies, engine, dtype)[some].T
+        amplitudes = sent(self, "amplitudes", self.amplitudes, engine, dtype)[some]
+        if self.phases is not None:
+            angles += sent(self, "phases", self.phases, engine, dtype)[some]
+            return xp.cos(angles, out=angles).mul_(amplitudes)
+        pairs = xp.stack([xp.cos(angles), xp.sin(angles)], axis=2)
+        pairs *= amplitudes[:, None]
+        skipped = start - 2 * first
+        return pairs.reshape(len(X), -1)[:, skipped : skipped + stop - start]
+
+    @cached_property
+    def _all_frequencies(self) -> Array:
+        return self.frequencies()
+
     def _check_size(self, X: Any) -> None:
         if 0 in X.shape:
             return
         largest = max(float(X.max()), -float(X.min()))
-        if self.reach > float(np.finfo(X.dtype).max) / max(largest, 1.0):
+        dtype = engine_holding(X).type_of(X)
+        if self.reach > float(np.finfo(dtype).max) / max(largest, 1.0):
             raise ValueError(
                 f"X has entries up to {largest:.2g}, for which the angles of random features "
-                f"overflow {X.dtype}; scale the columns of X, for instance with StandardScaler"
+                f"overflow {dtype}; scale the columns of X, for instance with StandardScaler"
             )
 
     def picked(self, positions: Array, weights: Array) -> "FourierMap":

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, engine_holding
+from imparo.errors import NotPositiveDefiniteError
 
 # Columns that are decided on together.
 _BLOCK = 64
@@ -62,8 +62,10 @@ def extend_factor(T: Array, cross: Array, K: Array, eps: float) -> Extension:
     Extension
     """
     # For a unit diagonal, which makes the test independent of the scale of the kernel.
-    old = np.sqrt(np.square(T).sum(axis=0))
-    size = np.sqrt(np.where(np.diagonal(K) > 0, np.diagonal(K), 1.0))
+    engine = engine_holding(K)
+    xp, own = engine.xp, K.diagonal()
+    old = xp.sqrt(xp.square(T).sum(axis=0))
+    size = xp.sqrt(xp.where(own > 0, own, xp.ones_like(own)))
     plain = len(T) == 0 and bool((size == 1).all())
     if not plain:
         K, cross = K / (size[:, None] * size), cross / (old[:, None] * size)
@@ -71,27 +73,30 @@ def extend_factor(T: Array, cross: Array, K: Array, eps: float) -> Extension:
     found = _all(T, cross, K, eps) or _some(T, cross, K, eps)
     factor = found.factor
     if not plain:
-        factor = factor * np.concatenate([old, size[found.kept]])
-    return Extension(np.asfortranarray(factor), found.kept, found.residuals, found.limits)
+        kept = size[engine.asarray(found.kept)]
+        factor = factor * xp.concatenate([old, kept])
+    if not engine.resident:
+        factor = np.asfortranarray(factor)
+    return Extension(factor, found.kept, found.residuals, found.limits)
 
 
 def _all(T: Array, cross: Array, K: Array, eps: float) -> Extension | None:
     """Return the factor of all centers, or None where one depends on others."""
-    engine = default_engine()
-    (p, k), potrf = cross.shape, lapack.get_lapack_funcs("potrf", (K,))
-    S = K.T  # of a symmetric matrix the same, in the order that LAPACK wants
+    engine = engine_holding(K)
+    p, k = cross.shape
     B = engine.solve_triangular(T, cross, transpose=True)
-    if p:
-        S = S - engine.product(B.T, B)
-    R, info = potrf(S, clean=1)
-    if info:
+    S = K - engine.product(B.T, B) if p else K
+    try:
+        R = engine.cholesky(S, jitter=False)
+    except NotPositiveDefiniteError:
         return None
-    grown = engine.zeros((p + k, p + k), K.dtype)
+    grown = engine.zeros((p + k, p + k), engine.type_of(K))
     grown[:p, :p], grown[:p, p:], grown[p:, p:] = T, B, R
     # Column j of T⁻¹ is (−w, 1)/T_jj.
     inverse = engine.invert_triangular(grown)[:, p:]
-    residuals = np.square(np.diagonal(R))
-    limits = _CLEAR * eps * np.square(inverse).sum(axis=0) * residuals
+    residuals = engine.to_host(R.diagonal() ** 2)
+    lengths = engine.to_host(engine.xp.square(inverse).sum(axis=0))
+    limits = _CLEAR * eps * lengths * residuals
     if not (residuals > limits).all():
         return None
     return Extension(grown, np.arange(k), residuals, limits)
@@ -99,21 +104,22 @@ def _all(T: Array, cross: Array, K: Array, eps: float) -> Extension | None:
 
 def _some(T: Array, cross: Array, K: Array, eps: float) -> Extension:
     """Decide on the centers one by one, in blocks that share their products."""
-    engine, (p, k) = default_engine(), cross.shape
-    grown = engine.zeros((p + k, p + k), K.dtype)
+    engine, (p, k) = engine_holding(K), cross.shape
+    grown = engine.zeros((p + k, p + k), engine.type_of(K))
     grown[:p, :p] = T
     residuals, limits = np.empty(k), np.empty(k)
     kept: list[int] = []
     for start in range(0, k, _BLOCK):
         block, q = slice(start, min(start + _BLOCK, k)), p + len(kept)
-        factor = np.asfortranarray(grown[:q, :q])
-        rhs = np.vstack([cross[:, block], K[kept, block]])
+        factor = engine.copy(grown[:q, :q])
+        rhs = engine.xp.vstack([cross[:, block], K[kept, block]])
         B = engine.solve_triangular(factor, rhs, transpose=True)
-        W = engine.solve_triangular(factor, B)
-        S = K[block, block] - engine.product(B.T, B)
+        W = engine.to_host(engine.solve_triangular(factor, B))
+        S = engine.to_host(K[block, block] - engine.product(B.T, B))
         rows, chosen = _decide(S, W, eps, residuals[block], limits[block])
         new = slice(q, q + len(chosen))
-        grown[:q, new], grown[new, new] = B[:, chosen], rows[:, chosen]
+        grown[:q, new] = B[:, engine.asarray(chosen)]
+        grown[new, new] = engine.asarray(np.ascontiguousarray(rows[:, chosen]))
         kept += (start + chosen).tolist()
     q = p + len(kept)
     return Extension(grown[:q, :q], np.array(kept, np.intp), residuals, limits)

@@ -8,7 +8,7 @@ import numpy as np
 from scipy import sparse
 
 from imparo.centers.base import check_positive, check_whole
-from imparo.engine import Array, default_engine, resolution, row_blocks
+from imparo.engine import Array, default_engine, host_engine, resolution, row_blocks
 from imparo.features.base import FeatureRule
 from imparo.features.drawn import PICKS, DrawnMap, check_number, stream
 from imparo.features.fourier import Fourier
@@ -65,7 +65,7 @@ def feature_scores(map: DrawnMap, rows: Any, penalty: float) -> Array:
 
 def _by_features(map: DrawnMap, rows: Any, penalty: float) -> Array:
     engine, s, m = default_engine(), rows.shape[0], len(map)
-    A = engine.zeros((m, m), np.dtype(np.float64))
+    A = host_engine().zeros((m, m), np.dtype(np.float64))
     for block in row_blocks(s, _BLOCK):
         engine.accumulate_gram(A, map.evaluate(rows[block]))
     A /= m
@@ -77,7 +77,7 @@ def _by_features(map: DrawnMap, rows: Any, penalty: float) -> Array:
 
 def _by_rows(map: DrawnMap, rows: Any, penalty: float) -> Array:
     engine, s, m = default_engine(), rows.shape[0], len(map)
-    K, scores = engine.zeros((s, s), np.dtype(np.float64)), np.empty(m)
+    K, scores = host_engine().zeros((s, s), np.dtype(np.float64)), np.empty(m)
     for block in row_blocks(m, _BLOCK):
         engine.accumulate_gram(K, map.evaluate(rows, block.start, block.stop).T)
     K /= m

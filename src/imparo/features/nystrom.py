@@ -6,10 +6,18 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, default_engine
+from imparo.engine import (
+    Array,
+    default_engine,
+    engine_holding,
+    engine_of,
+    host_engine,
+    is_tensor,
+)
 from imparo.errors import NotPositiveDefiniteError
 from imparo.features.base import FeatureMap
 from imparo.features.independent import extend_factor
+from imparo.features.sent import sent
 from imparo.kernels import Kernel
 from imparo.persistence import persistent
 
@@ -60,7 +68,7 @@ class NystromMap(FeatureMap):
     positions : array of shape (p,)
         Where they were among the m.
     factor : array of shape (p, p)
-        T, in float64.
+        T, in float64; a tensor where it was made on a device.
     n_given : int
         m.
     dropped : list of Dropped
@@ -85,7 +93,7 @@ class NystromMap(FeatureMap):
         self.kernel = kernel
         self.centers = centers[:0]
         self.positions = np.empty(0, np.intp)
-        self.factor = default_engine().zeros((0, 0), np.dtype(np.float64))
+        self.factor = host_engine().zeros((0, 0), np.dtype(np.float64))
         self.n_given = 0
         self.dropped: list[Dropped] = []
         self._extend(centers)
@@ -93,6 +101,15 @@ class NystromMap(FeatureMap):
     def __len__(self) -> int:
         """Return the number p of columns."""
         return len(self.positions)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Pickled in main memory: a GPU may not be there again.
+        return vars(self) | {"factor": engine_holding(self.factor).to_host(self.factor)}
+
+    @property
+    def portable(self) -> bool:
+        """Whether :meth:`evaluate` takes tensors: for dense rows and kernels of ours."""
+        return self.kernel.portable and not sparse.issparse(self.centers)
 
     def grow(self, centers: Any) -> "NystromMap":
         """Return the map with more centers after those of this one, which it keeps.
@@ -130,7 +147,7 @@ class NystromMap(FeatureMap):
         part = NystromMap.__new__(NystromMap)
         part.kernel, part.centers = self.kernel, self.centers[:n_columns]
         part.positions = self.positions[:n_columns]
-        part.factor = np.asfortranarray(self.factor[:n_columns, :n_columns])
+        part.factor = engine_holding(self.factor).copy(self.factor[:n_columns, :n_columns])
         part.n_given = int(part.positions[-1]) + 1 if n_columns else 0
         part.dropped = [d for d in self.dropped if d.center < part.n_given]
         return part
@@ -161,6 +178,10 @@ class NystromMap(FeatureMap):
         -------
         array of shape (n, stop − start)
         """
+        if is_tensor(X):
+            engine = engine_of(X)
+            points = sent(self, "centers", self.centers, engine, engine.type_of(X))
+            return self.kernel(X, points[start:stop], engine=engine)
         centers = self.centers[start:stop]
         if centers.shape[0] == 0:  # a kernel function may not take blocks of no rows
             return np.empty((X.shape[0], 0), np.result_type(X.dtype, np.float32))
@@ -177,7 +198,10 @@ class NystromMap(FeatureMap):
         -------
         array of shape (n, p)
         """
-        return default_engine().whiten(self.factor, self.evaluate(X))
+        engine = engine_holding(X)
+        factor = self.factor_on(engine)
+        assert factor is not None
+        return engine.whiten(factor, self.evaluate(X))
 
     def coefficients(self, W: Array) -> Array:
         """Return α = T⁻¹w for weights of the first columns, to multiply K(x, X̃) with.
@@ -191,19 +215,25 @@ class NystromMap(FeatureMap):
         -------
         array of shape (t, T)
         """
-        t = len(W)
-        return default_engine().solve_triangular(self.factor[:t, :t], W)
+        engine, t = engine_holding(W), len(W)
+        factor = self.factor_on(engine)
+        assert factor is not None
+        return engine.solve_triangular(factor[:t, :t], W)
 
     def _extend(self, centers: Any) -> None:
+        engine, number = default_engine(), np.dtype(np.float64)
         # In float64 also for float32 rows: m² of them cost little and T stays exact.
         new = centers.astype(np.float64)
         old = self.centers.astype(np.float64)
-        K = self.kernel(new, new)
-        # A kernel function may not take blocks of no rows.
-        cross = self.kernel(old, new) if len(self) else np.empty((0, new.shape[0]))
+        if engine.resident and self.kernel.portable and not sparse.issparse(centers):
+            new, old = engine.asarray(new), engine.asarray(old)
+        K = engine.asarray(self.kernel(new, new))
+        cross = engine.zeros((0, new.shape[0]), number)
+        if len(self):  # a kernel function may not take blocks of no rows
+            cross = engine.asarray(self.kernel(old, new))
         check_values(K, self.kernel)
         eps = float(np.finfo(np.result_type(centers.dtype, np.float32)).eps)
-        found = extend_factor(self.factor, cross, K, eps)
+        found = extend_factor(engine.asarray(self.factor), cross, K, eps)
         self.factor, kept, residuals = found.factor, found.kept, found.residuals
         hopeless = residuals < -_CLEARLY_NEGATIVE * found.limits
         if hopeless.any():
@@ -245,9 +275,10 @@ def _stack(first: Any, second: Any) -> Any:
 
 def check_values(K: Array, kernel: Kernel) -> None:
     """Raise if values of a kernel are not finite."""
-    if np.isfinite(K).all():
+    xp = engine_holding(K).xp
+    if bool(xp.isfinite(K).all()):
         return
-    if np.isnan(K).any():
+    if bool(xp.isnan(K).any()):
         raise ValueError(f"the kernel {kernel!r} gives NaN on these rows; check the function")
     raise ValueError(
         f"the kernel {kernel!r} overflows on these rows; scale the columns of X, for "

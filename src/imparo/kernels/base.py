@@ -7,8 +7,12 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, Engine, default_engine
+from imparo.engine import Array, Engine, engine_of, host_engine, is_tensor
 from imparo.persistence import persistent
+
+
+# Operations of a matrix product that take as long as the function of a distance.
+_FUNCTION = 60
 
 
 class Kernel(ABC):
@@ -26,6 +30,8 @@ class Kernel(ABC):
     sparse: ClassVar[bool] = False
     #: The distance that the width is compared with, for the width heuristics.
     distance: ClassVar[str | None] = None
+    #: Whether it is written in terms of an engine, and so runs on every device.
+    portable: ClassVar[bool] = True
 
     @abstractmethod
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
@@ -58,11 +64,12 @@ class Kernel(ABC):
         Z : array or sparse matrix of shape (m, d), optional
             ``X`` itself if left out.
         engine : Engine, optional
-            Where to compute; main memory if left out.
+            Where to compute; where the rows are if left out.
 
         Returns
         -------
         array of shape (n, m)
+            A tensor if the rows are tensors.
         """
         if self.needs_sigma:
             raise ValueError(
@@ -70,7 +77,22 @@ class Kernel(ABC):
             )
         self.check_rows(X)
         self.check_rows(Z)
-        return self._evaluate(X, X if Z is None else Z, engine or default_engine())
+        Z = X if Z is None else Z
+        engine = engine or engine_of(X)
+        if not engine.resident or (is_tensor(X) and self.portable):
+            return self._evaluate(X, Z, engine)
+        if is_tensor(X):
+            rows = engine.to_host(X)
+            points = rows if Z is X else engine.to_host(Z)
+            return engine.asarray(self._evaluate(rows, points, host_engine()))
+        n, m, d = X.shape[0], Z.shape[0], X.shape[1]
+        moved = float(n * m + n * d + m * d) * X.dtype.itemsize
+        dense = self.portable and not sparse.issparse(X) and not sparse.issparse(Z)
+        if not dense or not engine.pays(n * m * (2.0 * d + _FUNCTION), moved):
+            return self._evaluate(X, Z, host_engine())
+        rows = engine.asarray(X)
+        points = rows if Z is X else engine.asarray(Z)
+        return engine.to_host(self._evaluate(rows, points, engine))
 
     def check_rows(self, X: Any) -> None:
         """Raise TypeError if the rows are sparse and the kernel needs dense ones."""
@@ -194,7 +216,7 @@ class Constant(Kernel):
             )
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
-        dtype = np.result_type(X.dtype, Z.dtype, np.float32)
+        dtype = np.result_type(engine.type_of(X), engine.type_of(Z), np.float32)
         K = engine.zeros((X.shape[0], Z.shape[0]), dtype)
         K += self.value
         return K
@@ -215,7 +237,7 @@ class _Pair(Kernel):
     right: Kernel
 
     def __call__(self, X: Any, Z: Any = None, *, engine: Engine | None = None) -> Array:
-        engine = engine or default_engine()
+        engine = engine or engine_of(X)
         K = self.left(X, Z, engine=engine)
         return self._join(K, self.right(X, Z, engine=engine))
 
@@ -233,6 +255,11 @@ class _Pair(Kernel):
     def sparse(self) -> bool:  # type: ignore[override]  # a constant for others
         """Whether both parts accept sparse rows."""
         return all(part.sparse for part in self._parts)
+
+    @property
+    def portable(self) -> bool:  # type: ignore[override]  # a constant for others
+        """Whether both parts run on every device."""
+        return all(part.portable for part in self._parts)
 
     @property
     def needs_sigma(self) -> bool:

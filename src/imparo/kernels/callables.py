@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class CallableKernel(Kernel):
     """
 
     function: Callable[[Any, Any], Any]
+    portable: ClassVar[bool] = False
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
         K = np.array(self.function(X, Z), dtype=np.result_type(X, Z, np.float32))
@@ -97,6 +98,8 @@ class Precomputed(Kernel):
     array([[1., 0.],
            [0., 1.]])
     """
+
+    portable: ClassVar[bool] = False
 
     def _evaluate(self, X: Any, Z: Any, engine: Engine) -> Array:
         return np.array(X, np.result_type(X, np.float32))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import gamma, zeta, zetac
@@ -39,6 +39,7 @@ class Spline(Kernel):
     """
 
     q: float = 2.0
+    portable: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not 1 < self.q < np.inf:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy import sparse
 
-from imparo.engine import Array, Engine, default_engine
+from imparo.engine import Array, Engine, default_engine, engine_of, is_tensor
 from imparo.kernels.base import Kernel, Width, as_width, ones
 from imparo.persistence import persistent
 
@@ -32,7 +32,10 @@ class _Stationary(Kernel):
                 f"the kernel has {len(widths)} widths and the rows have {X.shape[1]} columns; "
                 "give a width for every column"
             )
-        inverse = (1 / widths).astype(np.result_type(X.dtype, np.float32))
+        engine = engine_of(X)
+        inverse = (1 / widths).astype(np.result_type(engine.type_of(X), np.float32))
+        if is_tensor(X):
+            return X * engine.asarray(inverse)
         return X.multiply(inverse).tocsr() if sparse.issparse(X) else X * inverse
 
     def _slope(self, R: Array) -> Array:

@@ -8,7 +8,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, host_engine
 from imparo.estimators.inputs import all_or_nothing, check_rows, check_type
 from imparo.lifelong.inputs import fitted_map
 from imparo.persistence import persistent
@@ -94,7 +94,7 @@ class RebalancedClassifier(ClassifierMixin, BaseEstimator):
         Y = np.zeros((len(y), len(counts)))
         Y[np.arange(len(y)), codes] = weight
         engine, D = default_engine(), Phi.shape[1]
-        A = engine.zeros((D, D), Phi.dtype)
+        A = host_engine().zeros((D, D), Phi.dtype)
         engine.accumulate_gram(A, Phi * np.sqrt(weight)[:, None])
         A[np.diag_indices(D)] += self.penalty
         R = engine.cholesky(A)

@@ -8,11 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, default_engine
+from imparo.engine import Array, default_engine, host_engine
 from imparo.engine.blocks import PREFERRED_BLOCK_BYTES
 from imparo.features import FeatureRule, as_feature_rule
 from imparo.kernels import Kernel
-from imparo.nested import REDUCTION
 
 # What even the smallest fit takes: calls, checks, and memory that is not given back.
 _LEAST_SECONDS, _LEAST_BYTES, _LEAST_STEP = 0.03, 8e6, 5e-5
@@ -103,7 +102,7 @@ def _works(m: int) -> dict[str, tuple[float, Callable[[], Any]]]:
     """Return the operations of a machine at one size: how many, and a function to time."""
     rng, engine = np.random.default_rng(0), default_engine()
     F, v, square = (rng.normal(size=shape) for shape in ((_ROWS, m), (m, 1), (m, m)))
-    A = engine.zeros((m, m), np.dtype(np.float64))
+    A = host_engine().zeros((m, m), np.dtype(np.float64))
     S = engine.product(F.T, F) + _ROWS * np.eye(m)
     R = engine.cholesky(S)
     return {
@@ -323,7 +322,7 @@ def _judging(
     """Return the seconds of all factorisations, solves and errors."""
     S, T = len(sizes), problem.outputs
     # Penalties many, sizes few: a tridiagonal form of each.
-    reductions = REDUCTION * float(np.sum((np.asarray(sizes) / m) ** 3))
+    reductions = host_engine().reduction * float(np.sum((np.asarray(sizes) / m) ** 3))
     copies = 3 * 8 * m**2 / 4e9
     each = m**3 / 3 / machine.rate("cholesky", m) + copies
     seconds = (min(factorisations, reductions) + 2) * each + 10 * 8 * m**2 / 4e9

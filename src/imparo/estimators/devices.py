@@ -1,0 +1,108 @@
+"""Where an estimator computes: its ``device``, tensors in and out, and what if a GPU fails."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import (
+    Array,
+    Engine,
+    choose_engine,
+    computing_on,
+    default_engine,
+    host_engine,
+    is_tensor,
+    told_of_failures,
+)
+from imparo.errors import DeviceError, DeviceWarning, MemoryBudgetError, warn_user
+
+
+def fit_on_device(estimator: Any, X: Any, work: Callable[[], Any]) -> Any:
+    """Do the work of a fit where the estimator computes, and say where that was.
+
+    With ``device="auto"`` a GPU that is out of memory or fails is left for the CPU, with a
+    warning.
+
+    Parameters
+    ----------
+    estimator : estimator
+        With ``device``; gets ``device_``.
+    X : array or tensor
+        The rows: they are computed with where they are if ``device`` is None.
+    work : callable
+
+    Returns
+    -------
+    object
+        What ``work`` returns.
+    """
+    if estimator.device is None and default_engine().resident:
+        return work()  # within a fit that computes on a device
+    precision = getattr(estimator, "precision", None)
+    engine = choose_engine(estimator.device, X, precision)
+    before = dict(vars(estimator))
+    try:
+        return _work_on(engine, estimator, work)
+    except (DeviceError, MemoryBudgetError) as error:
+        if estimator.device != "auto" or not engine.resident:
+            raise
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        warn_user(f"{error}; the CPU is used instead", DeviceWarning)
+    return _work_on(host_engine(), estimator, work)
+
+
+def _work_on(engine: Engine, estimator: Any, work: Callable[[], Any]) -> Any:
+    with computing_on(engine), told_of_failures(engine):
+        found = work()
+    estimator.device_ = described(engine)
+    return found
+
+
+def described(engine: Engine) -> str:
+    """Return where an engine computes and how it sums products, for people."""
+    return f"{engine.name}, {engine.precision} products" if engine.resident else engine.name
+
+
+def decide_on_device(estimator: Any, X: Any) -> Any:
+    """Return the predictions ``estimator._decision`` makes, a tensor for a tensor.
+
+    Parameters
+    ----------
+    estimator : estimator
+    X : array or tensor
+
+    Returns
+    -------
+    array or tensor
+    """
+    engine = default_engine()
+    if estimator.device is not None or not engine.resident:
+        engine = choose_engine(estimator.device, X)
+    with computing_on(engine), told_of_failures(engine):
+        return like(estimator._decision(on_host(X)), X)
+
+
+def on_host(values: Any) -> Any:
+    """Return a tensor as a NumPy array, and anything else as it is."""
+    return host_engine().to_host(values) if is_tensor(values) else values
+
+
+def like(values: Array, X: Any) -> Any:
+    """Return an array as a tensor on the device of X, if X is one and the array holds numbers.
+
+    Parameters
+    ----------
+    values : array
+    X : array or tensor
+
+    Returns
+    -------
+    array or tensor
+    """
+    if not is_tensor(X) or values.dtype.kind not in "fiub":
+        return values
+    import torch
+
+    return torch.from_numpy(np.ascontiguousarray(values)).to(X.device)
