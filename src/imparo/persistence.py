@@ -19,8 +19,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import sklearn.model_selection
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save as save_tensors
 from scipy import sparse
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
@@ -122,6 +120,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
         "object": _encode(model, arrays, type(model).__name__),
         "arrays": {name: _digest(array) for name, array in arrays.items()},
     }
+    # Where it is used: to compute, nothing but NumPy, SciPy and scikit-learn is needed.
+    from safetensors.numpy import save as save_tensors
+
     text = json.dumps(header, allow_nan=False)
     metadata = {_KEY: text, "sha256": hashlib.sha256(text.encode()).hexdigest()}
     path = Path(path)
@@ -153,6 +154,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     --------
     See :func:`save`.
     """
+    from safetensors import SafetensorError, safe_open
+
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}")

@@ -65,6 +65,9 @@ class Engine(Protocol):
     def copy(self, A: Array) -> Array:
         """Return a copy in the layout of :meth:`zeros`."""
 
+    def copy_rows(self, A: Array) -> Array:
+        """Return a copy in row-major order."""
+
     def add_to_diagonal(self, A: Array, value: float) -> None:
         """Add a number to the diagonal of A, in place."""
 

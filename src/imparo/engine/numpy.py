@@ -84,6 +84,10 @@ class NumpyEngine:
         """Return a column-major copy."""
         return np.array(A, order="F")
 
+    def copy_rows(self, A: Array) -> Array:
+        """Return a row-major copy."""
+        return np.array(A, order="C")
+
     def add_to_diagonal(self, A: Array, value: float) -> None:
         """Add a number to the diagonal of A, in place."""
         A[np.diag_indices_from(A)] += A.dtype.type(value)

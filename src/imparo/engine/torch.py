@@ -134,6 +134,12 @@ class TorchEngine:
         """Return a copy."""
         return A.clone() if is_tensor(A) else np.array(A, order="F")  # type: ignore[attr-defined]
 
+    def copy_rows(self, A: Array) -> Array:
+        """Return a row-major copy."""
+        if not is_tensor(A):
+            return np.array(A, order="C")
+        return A.clone(memory_format=self.xp.contiguous_format)  # type: ignore[attr-defined]
+
     def add_to_diagonal(self, A: Array, value: float) -> None:
         """Add a number to the diagonal of A, in place."""
         if is_tensor(A):

@@ -122,3 +122,25 @@ class Classifier(ClassifierMixin):
         if F.shape[1] == 1:
             return like(self.classes_[(F[:, 0] > 0).astype(int)], X)
         return like(self.classes_[np.argmax(F, axis=1)], X)
+
+
+def shares(P: Array, *, multilabel: bool) -> Array:
+    """Return probabilities of classes from those of one against all.
+
+    Parameters
+    ----------
+    P : array of shape (k, T)
+    multilabel : bool
+        Whether classes do not exclude each other.
+
+    Returns
+    -------
+    array of shape (k, n_classes) or (k, n_labels)
+    """
+    if multilabel:
+        return P
+    if P.shape[1] == 1:
+        return np.hstack([1 - P, P])
+    total = P.sum(axis=1, keepdims=True)
+    # Where every class is found impossible, all are as likely.
+    return np.divide(P, total, out=np.full_like(P, 1 / P.shape[1]), where=total > 0)

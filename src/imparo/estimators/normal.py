@@ -4,13 +4,13 @@ An iteration needs products with it only. Three forms give the same numbers at d
 costs; :func:`cheapest_form` counts them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 
-from imparo.engine import Array, default_engine
-from imparo.errors import MemoryBudgetError
+from imparo.engine import Array, engine_holding, is_tensor
 from imparo.estimators.cells import sum_of
+from imparo.estimators.kernel_rows import KernelRows
 from imparo.estimators.map_search import Fitted
 from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
@@ -77,6 +77,8 @@ def cheapest_form(
 class Normal:
     """ΦᵀWΦ and ΦᵀWY of some cells, centered where there is an intercept.
 
+    Iterates live in main memory; products with K_nm are made where the rows are computed.
+
     Parameters
     ----------
     rows : Stream
@@ -92,32 +94,9 @@ class Normal:
     ) -> None:
         self.rows, self.map, self.form, self.has_intercept = rows, map, form, intercept
         self.fitted: Fitted | None = None
-        self._stored: list[tuple[Array, Array, Array, Array]] = []
         if form == GRAM:
             self.fitted = Fitted.to(rows, map, smallest, 0.0)
-        elif form == STORED:
-            need = rows.source.dtype.itemsize * int((rows.cell >= 0).sum()) * len(map)
-            if need > rows.memory:
-                raise MemoryBudgetError(
-                    f"features of {rows.source.shape[0]:,} rows and {len(map):,} centers need "
-                    f"{need:,} bytes and memory is {rows.memory:,}; raise memory or use fewer "
-                    "centers"
-                )
-            self._stored = list(self._computed())
-
-    def _computed(self) -> Iterator[tuple[Array, Array, Array, Array]]:
-        for X, Y, weight, bounds in self.rows.blocks(len(self.map), "kernel"):
-            yield self.map.kernel(X, self.map.centers), Y, weight, bounds
-
-    def _blocks(self, cells: Array) -> Iterator[tuple[Array, Array, Array]]:
-        """Yield kernel values, outputs and weights of the rows of some cells."""
-        for K, Y, weight, bounds in self._stored or self._computed():
-            # Neighbouring cells are one slice: no copy where all rows are wanted.
-            edges = np.flatnonzero(np.diff(np.concatenate([[0], cells.astype(int), [0]])))
-            for first, last in edges.reshape(-1, 2):
-                some = slice(bounds[first], bounds[last])
-                if some.stop > some.start:
-                    yield K[some], Y[some], weight[some]
+        self._values = KernelRows(rows, map, store=form == STORED)
 
     def system(self, cells: Array) -> "System":
         """Return the normal equations of the rows of some cells: one pass, or none.
@@ -130,38 +109,31 @@ class Normal:
         -------
         System
         """
-        engine, T = default_engine(), self.map.factor
+        engine = self.rows.engine
+        host, T = engine.to_host, self.map.factor_on(engine)
+        assert T is not None
         if self.fitted is not None:
             total = sum_of(self.fitted.statistics, cells)
             A = total.A
             return System(
-                lambda v: engine.product(A, v), total.b, total.feature_sum, total.output_sum,
-                total.weight, self.has_intercept,
+                lambda v: host(engine.product(A, v)), host(total.b), host(total.feature_sum),
+                host(total.output_sum), total.weight, self.has_intercept,
             )  # fmt: skip
-        n_outputs = self.rows.Y.shape[1]
-        b, sums = np.zeros((len(T), n_outputs)), np.zeros((len(T), 1))
-        outputs, weight = np.zeros(n_outputs), 0.0
-        for K, Y, w in self._blocks(cells):
-            wide = np.column_stack([Y * w[:, None], w])
-            found = engine.product(K.T, wide.astype(K.dtype))
-            b += found[:, :-1]
-            sums += found[:, -1:]
-            outputs += (Y * w[:, None]).sum(axis=0, dtype=np.float64)
-            weight += float(w.sum(dtype=np.float64))
-        b = engine.solve_triangular(T, b, transpose=True)
-        feature_sum = engine.solve_triangular(T, sums, transpose=True)[:, 0]
+        sums = self._values.sums(cells)
+        b = engine.solve_triangular(T, engine.asarray(sums.b), transpose=True)
+        whole = engine.asarray(sums.feature_sum[:, None])
+        feature_sum = engine.solve_triangular(T, whole, transpose=True)[:, 0]
 
         def product(v: Array) -> Array:
             # ΦᵀWΦv = T⁻ᵀKᵀWKT⁻¹v: the rows themselves are never whitened.
-            alpha = engine.solve_triangular(T, v)
-            image = np.zeros_like(v)
-            for K, _, w in self._blocks(cells):
-                F = engine.product(K, alpha.astype(K.dtype))
-                F *= w[:, None]
-                image += engine.product(K.T, F)
-            return engine.solve_triangular(T, image, transpose=True)
+            alpha = engine.solve_triangular(T, engine.asarray(v))
+            image = self._values.product(cells, alpha)
+            return host(engine.solve_triangular(T, image, transpose=True))
 
-        return System(product, b, feature_sum, outputs, weight, self.has_intercept)
+        return System(
+            product, host(b), host(feature_sum), sums.output_sum, sums.weight,
+            self.has_intercept,
+        )  # fmt: skip
 
     def score(self, cells: Array, alpha: Array, intercepts: Array, score: Score) -> Array:
         """Return the sums of errors of L models on the rows of some cells. Cost 2nmLT.
@@ -178,13 +150,7 @@ class Normal:
         -------
         array of shape (2, L)
         """
-        p, n_models, n_outputs = alpha.shape
-        product = default_engine().product
-        sums = np.zeros((2, n_models))
-        for K, Y, w in self._blocks(cells):
-            F = product(K, alpha.reshape(p, -1).astype(K.dtype))
-            sums += score(Y, F.reshape(-1, n_models, n_outputs) + intercepts, w)
-        return sums
+        return self._values.score(cells, alpha, intercepts, score)
 
 
 class System:
@@ -232,6 +198,7 @@ def largest_kernel_value(rows: Stream, map: NystromMap) -> float:
     size = rows.block_size(1)
     largest = 0.0
     for part, X in rows.source.blocks(size):
+        X = engine_holding(X).to_host(X) if is_tensor(X) else X
         values = map.kernel.diagonal(X)[rows.cell[part] >= 0]
         largest = max(largest, float(np.max(values, initial=0.0)))
     return largest

@@ -2,9 +2,15 @@
 
 from typing import Any, Self
 
-from imparo.estimators.faces import Classifier, Regressor
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from imparo.engine import Array
+from imparo.estimators.devices import decide_on_device, like, on_host
+from imparo.estimators.faces import Classifier, Regressor, shares
 from imparo.estimators.inputs import all_or_nothing
 from imparo.estimators.nystrom_base import NystromMachine
+from imparo.losses import Logistic
 from imparo.persistence import persistent
 
 
@@ -161,6 +167,14 @@ class NystromRegressor(Regressor, _Growing):
         return self._learn(X, y, sample_weight)
 
 
+def _is_logistic(model: Any) -> bool:
+    if model.loss != "logistic":
+        raise AttributeError(
+            f"loss={model.loss!r} tells no probabilities; use loss='logistic' for predict_proba"
+        )
+    return True
+
+
 @persistent
 class NystromClassifier(Classifier, _Growing):
     """Nyström classification by least squares on class codes, λ and m selected in ``fit``.
@@ -211,11 +225,15 @@ dropped_centers_, statistics_, relevance_, unused_, n_features_in_, feature_name
         penalty: Any = "auto",
         n_centers: Any = "auto",
         centers: Any = "uniform",
+        loss: str = "square",
         intercept: bool = False,
         class_weight: Any = None,
+        solver: Any = "auto",
+        iterations: Any = "auto",
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -227,14 +245,41 @@ dropped_centers_, statistics_, relevance_, unused_, n_features_in_, feature_name
             n_centers=n_centers,
             centers=centers,
             intercept=intercept,
+            solver=solver,
+            iterations=iterations,
             validation=validation,
             memory=memory,
             device=device,
+            precision=precision,
             dtype=dtype,
             random_state=random_state,
             progress=progress,
         )
+        self.loss = loss
         self.class_weight = class_weight
+
+    def _loss_name(self) -> str:
+        if self.loss not in ("square", "logistic"):
+            raise ValueError(f"loss={self.loss!r} is not known; give 'square' or 'logistic'")
+        return self.loss
+
+    @available_if(_is_logistic)
+    def predict_proba(self, X: Any) -> Array:
+        """Return probabilities of the classes, with ``loss="logistic"``.
+
+        With more than two classes those of one against all are scaled to sum to 1.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (k, d)
+
+        Returns
+        -------
+        array of shape (k, n_classes), or of (k, n_labels): that of each label
+        """
+        check_is_fitted(self, "intercept_")
+        P = Logistic().probability(on_host(decide_on_device(self, X)))
+        return like(shares(P, multilabel=self._multilabel), X)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:

@@ -7,16 +7,19 @@ import numpy as np
 from imparo.data.sources import Source
 from imparo.engine import Array
 from imparo.estimators.cells import Cells
+from imparo.estimators.large_base import CG, DIRECT, LargeMachine
 from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
 from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Solved
-from imparo.estimators.subsampled import Centers, Subsampled
+from imparo.estimators.subsampled import Centers
 from imparo.features import FeatureMap, NystromMap
 from imparo.kernels import Kernel
+from imparo.paths import Path
+from imparo.scores import Score
 
 
-class NystromMachine(Subsampled, MapMachine):
+class NystromMachine(LargeMachine, MapMachine):
     """Base of :class:`~imparo.NystromRegressor` and :class:`~imparo.NystromClassifier`."""
 
     _size: ClassVar[str] = "n_centers"
@@ -33,9 +36,12 @@ class NystromMachine(Subsampled, MapMachine):
         n_centers: Any = "auto",
         centers: Any = "uniform",
         intercept: bool = False,
+        solver: Any = "auto",
+        iterations: Any = "auto",
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -46,12 +52,30 @@ class NystromMachine(Subsampled, MapMachine):
         self.n_centers = n_centers
         self.centers = centers
         self.intercept = intercept
+        self.solver = solver
+        self.iterations = iterations
         self.validation = validation
         self.memory = memory
         self.device = device
+        self.precision = precision
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
+
+    def _fit(
+        self, source: Source, Y: Array, weight: Array, y: Array, score: Score, *,
+        stratify: bool = False,
+    ) -> tuple[Solved, Path | None]:  # fmt: skip
+        """Select on, and fit to, validated rows, by statistics or by conjugate gradients."""
+        parts = self.validation if isinstance(self.validation, int) else 2
+        if self._solver(source, max(2, int(parts))) == CG:
+            return self._fit_large(source, Y, weight, y, score, stratify=stratify)
+        self.solver_ = DIRECT
+        vars(self).pop("iterations_", None)
+        return super()._fit(source, Y, weight, y, score, stratify=stratify)
+
+    def _room_for(self, n_cells: int, memory: int) -> int:
+        return self._largest_room(n_cells, memory, 1)
 
     def _most(self, allowed: Array, cells: Cells, memory: int, n_candidates: int) -> int:
         return self._most_centers(allowed, cells, memory, n_candidates)

@@ -10,7 +10,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from imparo.data.sources import Source
-from imparo.engine import Array
+from imparo.engine import Array, host_engine
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
@@ -221,7 +221,7 @@ class NytroMachine(Subsampled):
         form = cheapest_form(
             n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory, rows.n_cells
         )
-        scale = float(np.max(np.square(map.factor).sum(axis=0), initial=0.0))
+        scale = float((map.factor**2).sum(axis=0).max()) if len(map) else 0.0
         # t gradient steps regularize as λ = 1/(γt); accelerated ones as 1/(γt²).
         power = 1 if type(filter).__name__ == "Landweber" else 2
         return Normal(rows, map, form, bool(self.intercept), scale / steps**power)
@@ -307,7 +307,8 @@ class NytroMachine(Subsampled):
         alphas, intercepts = [], []
         for k, beta in enumerate(self._stepping(system, filter, kappa, t, "final fit")):
             if keep or k == t - 1:
-                alphas.append(normal.map.coefficients(beta).astype(dtype))
+                alpha = host_engine().to_host(normal.map.coefficients(beta))
+                alphas.append(alpha.astype(dtype))
                 intercepts.append(system.intercept(beta))
         return Iterated(
             alphas[-1], intercepts[-1], False, np.stack(alphas), np.stack(intercepts)

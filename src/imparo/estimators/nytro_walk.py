@@ -105,8 +105,10 @@ class Judge:
         """Return the sums of errors, held-out and training, shape (2, 2, L)."""
         train = np.full(betas.shape[1], np.nan)
         if self._moments is not None:
-            held, bounds = self._moments[0].squared_errors(betas)
-            train = self._moments[1].squared_errors(betas)[0]
+            engine = self._normal.rows.engine
+            there = engine.asarray(betas)
+            held, bounds = map(engine.to_host, self._moments[0].squared_errors(there))
+            train = engine.to_host(self._moments[1].squared_errors(there)[0])
             if trusted(held, bounds):
                 return np.stack([np.stack([held, held]), np.stack([train, train])])
         p, n_models, _ = betas.shape

@@ -8,7 +8,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from imparo.engine import Array
-from imparo.estimators.faces import Classifier, Regressor
+from imparo.estimators.devices import decide_on_device, like, on_host
+from imparo.estimators.faces import Classifier, Regressor, shares
 from imparo.estimators.inputs import all_or_nothing, check_numbers
 from imparo.estimators.sgm_stream import SGMLearner
 from imparo.estimators.targets import codes_of
@@ -386,11 +387,5 @@ n_features_in_, feature_names_in_
         array of shape (k, n_classes), or of (k, n_labels): that of each label
         """
         check_is_fitted(self, "intercept_")
-        P = as_loss(self.loss).probability(self._decision(X))
-        if self._multilabel:
-            return P
-        if P.shape[1] == 1:
-            return np.hstack([1 - P, P])
-        total = P.sum(axis=1, keepdims=True)
-        # Where every class is found impossible, all are as likely.
-        return np.divide(P, total, out=np.full_like(P, 1 / P.shape[1]), where=total > 0)
+        P = as_loss(self.loss).probability(on_host(decide_on_device(self, X)))
+        return like(shares(P, multilabel=self._multilabel), X)

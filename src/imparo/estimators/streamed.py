@@ -105,10 +105,8 @@ class Streamed(BaseEstimator):
         step: int = 1,
     ) -> int:  # fmt: skip
         """Return the largest size whose statistics fit, or raise if a larger one is asked."""
-        # With several widths the best statistics so far are kept beside the new ones.
-        alive = _MATRICES_THERE if default_engine().resident else _MATRICES
-        per_pair = 8 * (min(n_candidates, 2) * len(cells) + alive)
-        room = int(np.sqrt(memory / per_pair)) // step * step
+        per_pair = _bytes_of_a_pair(len(cells), n_candidates)
+        room = self._largest_room(len(cells), memory, n_candidates) // step * step
         if room < most and not isinstance(asked, str):
             largest = int(np.max(grids.sizes(asked, 1, most, name)))
             if largest > room:
@@ -119,3 +117,14 @@ class Streamed(BaseEstimator):
                     f"{room:,} {what}, fewer folds, or raise memory"
                 )
         return max(step, min(most, room))
+
+    def _largest_room(self, n_cells: int, memory: int, n_candidates: int) -> int:
+        """Return the largest size whose statistics fit."""
+        return int(np.sqrt(memory / _bytes_of_a_pair(n_cells, n_candidates)))
+
+
+def _bytes_of_a_pair(n_cells: int, n_candidates: int) -> int:
+    """Return the bytes that statistics need for every pair of columns."""
+    # With several widths the best statistics so far are kept beside the new ones.
+    alive = _MATRICES_THERE if default_engine().resident else _MATRICES
+    return 8 * (min(n_candidates, 2) * n_cells + alive)

@@ -10,14 +10,11 @@ from imparo.engine import (
     Array,
     default_engine,
     engine_holding,
-    engine_of,
     host_engine,
-    is_tensor,
 )
 from imparo.errors import NotPositiveDefiniteError
-from imparo.features.base import FeatureMap
+from imparo.features.center_map import CenterMap
 from imparo.features.independent import extend_factor
-from imparo.features.sent import sent
 from imparo.kernels import Kernel
 from imparo.persistence import persistent
 
@@ -44,7 +41,7 @@ class Dropped:
 
 
 @persistent
-class NystromMap(FeatureMap):
+class NystromMap(CenterMap):
     """Rows → K(x, X̃)T⁻¹ with T upper triangular, TᵀT = K(X̃, X̃) (thesis, section 4.2).
 
     ‖T⁻ᵀk(x)‖² ≤ K(x, x), and φ(x)ᵀφ(x') is the kernel of the projections of K(x, ·) and
@@ -106,11 +103,6 @@ class NystromMap(FeatureMap):
         # Pickled in main memory: a GPU may not be there again.
         return vars(self) | {"factor": engine_holding(self.factor).to_host(self.factor)}
 
-    @property
-    def portable(self) -> bool:
-        """Whether :meth:`evaluate` takes tensors: for dense rows and kernels of ours."""
-        return self.kernel.portable and not sparse.issparse(self.centers)
-
     def grow(self, centers: Any) -> "NystromMap":
         """Return the map with more centers after those of this one, which it keeps.
 
@@ -127,11 +119,6 @@ class NystromMap(FeatureMap):
         grown.dropped = list(self.dropped)
         grown._extend(centers)
         return grown
-
-    @property
-    def n_columns_in(self) -> int:
-        """Number d of columns of the rows."""
-        return int(self.centers.shape[1])
 
     def first(self, n_columns: int) -> "NystromMap":
         """Return the map of the first columns.
@@ -164,28 +151,6 @@ class NystromMap(FeatureMap):
         array of shape (S,)
         """
         return np.searchsorted(self.positions, np.atleast_1d(n_given))
-
-    def evaluate(self, X: Any, start: int = 0, stop: int | None = None) -> Array:
-        """Return K(x, x̃) of some centers. Cost 2nmd.
-
-        Parameters
-        ----------
-        X : array or sparse matrix of shape (n, d)
-        start, stop : int
-            All centers if left out.
-
-        Returns
-        -------
-        array of shape (n, stop − start)
-        """
-        if is_tensor(X):
-            engine = engine_of(X)
-            points = sent(self, "centers", self.centers, engine, engine.type_of(X))
-            return self.kernel(X, points[start:stop], engine=engine)
-        centers = self.centers[start:stop]
-        if centers.shape[0] == 0:  # a kernel function may not take blocks of no rows
-            return np.empty((X.shape[0], 0), np.result_type(X.dtype, np.float32))
-        return self.kernel(X, centers)
 
     def transform(self, X: Any) -> Array:
         """Return Φ. Cost 2nmd + nm².

@@ -13,6 +13,7 @@ from imparo.filters.conjugate_gradient import ConjugateGradient
 from imparo.filters.cutoff import CutOff
 from imparo.filters.landweber import Landweber
 from imparo.filters.nu import NuMethod
+from imparo.filters.preconditioned import Preconditioner, preconditioned_steps
 from imparo.filters.spectrum import Spectrum
 from imparo.filters.tikhonov import Tikhonov
 
@@ -23,10 +24,12 @@ __all__ = [
     "Iterative",
     "Landweber",
     "NuMethod",
+    "Preconditioner",
     "Spectrum",
     "Tikhonov",
     "as_filter",
     "largest_eigenvalue",
+    "preconditioned_steps",
 ]
 
 _NAMES: dict[str, Callable[[], Filter]] = {

@@ -1,0 +1,324 @@
+"""Nyström KRLS where m × m statistics are too much: preconditioned conjugate gradients.
+
+Products with K_nm and a preconditioner (:mod:`imparo.filters.preconditioned`) are all that is
+needed. Penalties are gone through from the largest to the smallest, each starting where the
+one before has ended, and the held-out error is known after every iteration at no further pass:
+predictions follow the same recurrence as coefficients. So the iterations are also those of
+NYTRO, accelerated (thesis, section 4.3).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array, Engine
+from imparo.errors import MemoryBudgetError
+from imparo.estimators.cells import Cells
+from imparo.estimators.kernel_rows import KernelRows
+from imparo.estimators.passes import Stream
+from imparo.estimators.solve import Solved
+from imparo.features.center_map import CenterMap
+from imparo.filters import Preconditioner, preconditioned_steps
+from imparo.progress import track
+from imparo.scores import Score
+
+#: Iterations of "auto", for each penalty, at most.
+MOST_STEPS = 100
+#: Penalties of "auto": a decade apart.
+PENALTIES = 13
+# Iterations end where the residual is this share of the first one.
+_CONVERGED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
+# With held-out rows they end too where the best error has not fallen by so much in so many.
+_GAIN, _PATIENCE = 1e-4, 5
+# Memory that the preconditioner may take, and K_nm beside it.
+_SHARE, _SHARE_OF_KERNEL = 0.75, 0.9
+
+
+@dataclass(frozen=True)
+class Walked:
+    """Held-out errors at every penalty and iteration, and the model at the best of them.
+
+    Attributes
+    ----------
+    sums : array of shape (2, L, t)
+        Sums of errors and of squared errors; what was not reached has the last value.
+    weight : float
+        Of the rows held out.
+    start : array of shape (m, T)
+        Coefficients where the error is the least.
+    shift : array of shape (T,) or None
+        Intercepts there, where they do not follow from the coefficients.
+    """
+
+    sums: Array
+    weight: float
+    start: Array
+    shift: Array | None = None
+
+
+def largest_size(memory: int, itemsize: int) -> int:
+    """Return the most centers whose preconditioner fits into memory."""
+    return int(np.sqrt(_SHARE * memory / itemsize))
+
+
+class LargeProblem:
+    """The rows, the centers and the factor of K_mm, for every penalty and split.
+
+    Parameters
+    ----------
+    rows : Stream
+    map : CenterMap
+    intercept : bool
+    passes : int
+        Products with K_nm that are expected, to decide whether to store it.
+    """
+
+    def __init__(self, rows: Stream, map: CenterMap, intercept: bool, passes: int) -> None:
+        self.rows, self.map, self.engine = rows, map, rows.engine
+        self.has_intercept = intercept
+        dtype, m = rows.source.dtype, len(map)
+        most = largest_size(rows.memory, dtype.itemsize)
+        if m > most:
+            raise MemoryBudgetError(
+                f"the preconditioner of {m:,} centers needs {m * m * dtype.itemsize:,} bytes, "
+                f"{_SHARE:.0%} of memory at most, and memory is {rows.memory:,}; use at most "
+                f"{most:,} centers, dtype='float32', or raise memory"
+            )
+        used = int((rows.cell >= 0).sum())
+        left = _SHARE_OF_KERNEL * rows.memory - 1.25 * m * m * dtype.itemsize
+        store = passes > 1 and used * m * dtype.itemsize <= left - rows.memory / 8
+        self.values = KernelRows(rows, map, store=store)
+        points = self._points()
+        kernel = map.kernel
+
+        def kernel_rows(start: int, stop: int) -> Array:
+            found = kernel(points[start:stop], points[start:])
+            return self.engine.asarray(found)
+
+        self.preconditioner = Preconditioner(kernel_rows, m, dtype, self.engine)
+
+    def _points(self) -> Any:
+        centers, dtype = self.map.centers, self.rows.source.dtype
+        if self.engine.resident and self.map.portable:
+            return self.engine.asarray(centers, dtype)
+        return centers
+
+    def kernel_product(self, alpha: Array) -> Array:
+        """Return (K_mm + shift·I)α = TᵀTα, row block by row block. Cost 2m²(d + T)."""
+        engine, points, kernel = self.engine, self._points(), self.map.kernel
+        there, found = engine.cast(alpha, self.rows.source.dtype), []
+        size = self.rows.block_size(len(alpha))
+        for first in range(0, len(alpha), size):
+            K = engine.asarray(kernel(points[first : first + size], points))
+            found.append(engine.cast(engine.product(K, there), np.dtype(np.float64)))
+        return engine.xp.concatenate(found) + self.preconditioner.shift * alpha
+
+    def fit(self, cells: Array, held: Array | None = None) -> "LargeFit":
+        """Return a fit to the rows of some cells, from coefficients 0."""
+        return LargeFit(self, cells, held)
+
+
+class LargeFit:
+    """Coefficients on the way: α, Tα, K_nmᵀWK_nm·α and predictions, all kept current.
+
+    Parameters
+    ----------
+    problem : LargeProblem
+    cells : boolean array of shape (C,)
+        Cells to fit.
+    held : boolean array of shape (C,), optional
+        Cells to predict.
+    """
+
+    def __init__(self, problem: LargeProblem, cells: Array, held: Array | None = None) -> None:
+        self._problem, self._cells, self._held = problem, cells, held
+        engine = self.engine = problem.engine
+        sums = problem.values.sums(cells)
+        self.weight = sums.weight
+        b, feature_sum = engine.asarray(sums.b), engine.asarray(sums.feature_sum)
+        number, (m, n_outputs) = np.dtype(np.float64), b.shape
+        self._feature_mean = engine.zeros((m,), number)
+        self._output_mean = engine.zeros((n_outputs,), number)
+        if problem.has_intercept:
+            self._feature_mean = feature_sum / sums.weight
+            self._output_mean = engine.asarray(sums.output_sum) / sums.weight
+            b = b - engine.xp.outer(self._feature_mean, engine.asarray(sums.output_sum))
+        self._b = b
+        self.alpha = engine.zeros((m, n_outputs), number)
+        self._beta, self._image = self.alpha + 0.0, self.alpha + 0.0
+        n = problem.rows.source.shape[0]
+        dtype = problem.rows.source.dtype
+        self._F = self._step_F = None
+        if held is not None:
+            self._F = engine.zeros((n, n_outputs), dtype)
+            self._step_F = engine.zeros((n, n_outputs), dtype)
+
+    def start(self, alpha: Array) -> None:
+        """Begin with coefficients, at the cost of one pass."""
+        engine, P = self.engine, self._problem.preconditioner
+        self.alpha = engine.asarray(alpha, np.float64)
+        self._image = self._normal(self.alpha)
+        if self._F is not None and self._step_F is not None:
+            self._F = self._step_F + 0.0
+        # β = Tα, from T⁻ᵀ(K_mm + shift)α = Tα.
+        self._beta = P.from_alpha(self._problem.kernel_product(self.alpha))
+
+    def _normal(self, alpha: Array) -> Array:
+        """Return K_nmᵀWK_nm·α of centered features, keeping the predictions of the step."""
+        image = self._problem.values.product(
+            self._cells, alpha, predictions=self._step_F, held=self._held
+        )
+        if self._problem.has_intercept:
+            mean = self._feature_mean
+            image = image - self.weight * self.engine.xp.outer(mean, mean @ alpha)
+        return image
+
+    def steps(self, penalty: float, most: int) -> Iterator[float]:
+        """Iterate at one penalty, yielding what is left of the residual after each step."""
+        P, n = self._problem.preconditioner, self.weight
+        if P.penalty != penalty:
+            P.set_penalty(penalty, centered=self._problem.has_intercept)
+
+        def to_u(gradient: Array, beta: Array) -> Array:
+            return P.to_beta(P.from_alpha(gradient) + penalty * beta, transpose=True)
+
+        # λK_mm = λ(TᵀT − shift·I): the penalty is that of K_mm, whatever the shift.
+        shift = penalty * P.shift
+        rest = to_u((self._b - self._image) / n + shift * self.alpha, -self._beta)
+        last: list[Array] = []
+
+        def product(direction: Array) -> Array:
+            beta = P.to_beta(direction)
+            alpha = P.to_alpha(beta)
+            image = self._normal(alpha)
+            last[:] = [alpha, beta, image]
+            return to_u(image / n - shift * alpha, beta)
+
+        converged = _CONVERGED[self._problem.rows.source.dtype]
+        steps = preconditioned_steps(rest, product, self.engine)
+        for _, (length, left) in zip(range(most), steps, strict=False):
+            alpha, beta, image = last
+            self.alpha = self.alpha + length * alpha
+            self._beta = self._beta + length * beta
+            self._image = self._image + length * image
+            if self._F is not None and self._step_F is not None:
+                self._F += self.engine.cast(length, self.engine.type_of(self._F)) * self._step_F
+            yield left
+            if left <= converged:
+                return
+
+    def intercept(self) -> Array:
+        """Return the intercept that belongs to the coefficients, shape (T,)."""
+        found = self._output_mean - self._feature_mean @ self.alpha
+        return self.engine.to_host(found)
+
+    def score(self, judge: "HeldOut", score: Score) -> Array:
+        """Return the sums of errors on the rows held out, shape (2,)."""
+        assert self._F is not None
+        shift = self._output_mean - self._feature_mean @ self.alpha
+        return judge.sums(self._F, shift, score)
+
+
+class HeldOut:
+    """Rows held out, to judge predictions of all rows by."""
+
+    def __init__(self, rows: Stream, cells: Array, engine: Engine) -> None:
+        used = (rows.cell >= 0) & cells[rows.cell]
+        positions = np.flatnonzero(used)
+        self.weight = float(rows.weight[used].sum(dtype=np.float64))
+        self._engine, self._at = engine, engine.asarray(positions)
+        self._Y = engine.asarray(rows.Y[positions])
+        self._row_weight = engine.asarray(rows.weight[positions])
+
+    def sums(self, F: Array, shift: Array, score: Score) -> Array:
+        """Return the sums of errors of F + shift, shape (2,)."""
+        F = F[self._at] + self._engine.cast(shift, self._engine.type_of(F))
+        return self._engine.to_host(score(self._Y, F[:, None, :], self._row_weight))[:, 0]
+
+    def log_loss(self, F: Array, shift: Array) -> float:
+        """Return the sum of log(1 + exp(−yf)), averaged over outputs."""
+        margins = -self._Y * (F[self._at] + shift)
+        xp = self._engine.xp
+        losses = xp.logaddexp(xp.zeros_like(margins), margins).mean(axis=1)
+        return float((self._row_weight * losses).sum())
+
+
+def walk(
+    problem: LargeProblem, cells: Cells, split: int, penalties: Array, most: int,
+    score: Score, progress: Any,
+) -> Walked:  # fmt: skip
+    """Go through all penalties on the fitted rows of one split, judging every iteration.
+
+    Parameters
+    ----------
+    problem : LargeProblem
+    cells : Cells
+    split : int
+    penalties : array of shape (L,)
+        From the largest to the smallest.
+    most : int
+        Iterations for each.
+    score : Score
+    progress : bool or callable
+
+    Returns
+    -------
+    Walked
+    """
+    fit = problem.fit(cells.fitted[split], cells.held[split])
+    judge = HeldOut(problem.rows, cells.held[split], problem.engine)
+    sums = np.full((2, len(penalties), most), np.nan)
+    best_rank, start = (np.inf, np.inf), fit.alpha
+    for i, penalty in track(enumerate(penalties), len(penalties), "penalties", progress):
+        errors: list[float] = []
+        for t, _ in enumerate(fit.steps(float(penalty), most)):
+            sums[:, i, t] = fit.score(judge, score)
+            errors.append(float(sums[0, i, t]))
+            rank = float(sums[0, i, t]), float(sums[1, i, t])
+            if rank < best_rank:
+                best_rank, start = rank, fit.alpha
+            if _stagnates(errors):
+                break
+        reached = len(errors)
+        sums[:, i, reached:] = sums[:, i, reached - 1 : reached]
+    sums = np.where(np.isnan(sums), np.inf, sums)
+    return Walked(sums, judge.weight, problem.engine.to_host(start))
+
+
+def _stagnates(errors: list[float]) -> bool:
+    """Return whether the best error has not fallen by a share worth an iteration."""
+    if len(errors) <= _PATIENCE:
+        return False
+    before = min(errors[:-_PATIENCE])
+    return min(errors[-_PATIENCE:]) > (1 - _GAIN) * before
+
+
+def solve_large(
+    problem: LargeProblem, cells: Cells, penalty: float, most: int, start: Array | None
+) -> tuple[Solved, int]:
+    """Return the model at one penalty, fitted to all rows, and its iterations.
+
+    Parameters
+    ----------
+    problem : LargeProblem
+    cells : Cells
+    penalty : float
+    most : int
+        Iterations at most; fewer where the residual is down.
+    start : array of shape (m, T) or None
+        Coefficients to begin with.
+
+    Returns
+    -------
+    Solved, int
+    """
+    fit = problem.fit(np.ones(len(cells), bool))
+    if start is not None:
+        fit.start(start)
+    done = 0
+    for _ in track(fit.steps(penalty, most), most, "final fit", problem.rows.progress):
+        done += 1
+    coef = problem.engine.to_host(fit.alpha).astype(problem.rows.source.dtype)
+    return Solved(coef, fit.intercept(), primal=False), done
