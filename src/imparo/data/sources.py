@@ -32,10 +32,6 @@ class Source(Protocol):
         """The floating-point type of the blocks."""
 
     @property
-    def dense(self) -> bool:
-        """Whether no block is sparse."""
-
-    @property
     def at_hand(self) -> bool:
         """Whether rows are in memory, so that any of them cost the same to take."""
 
@@ -82,11 +78,6 @@ class ArraySource:
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
         return self._dtype
-
-    @property
-    def dense(self) -> bool:
-        """Whether the matrix is not sparse."""
-        return not sparse.issparse(self._X)
 
     @property
     def at_hand(self) -> bool:
@@ -152,11 +143,6 @@ class TensorSource:
         return self._dtype
 
     @property
-    def dense(self) -> bool:
-        """True."""
-        return True
-
-    @property
     def at_hand(self) -> bool:
         """True: any row costs the same to take."""
         return True
@@ -184,15 +170,10 @@ class BlockSource:
         Numbers of rows and columns, which every pass must find again.
     dtype : dtype
         float32 or float64.
-    dense : bool
-        Whether no block is sparse.
     """
 
-    def __init__(
-        self, opener: Opener, shape: tuple[int, int], dtype: np.dtype[Any], dense: bool = True
-    ) -> None:
+    def __init__(self, opener: Opener, shape: tuple[int, int], dtype: np.dtype[Any]) -> None:
         self._opener, self._shape, self._dtype = opener, shape, dtype
-        self._dense = dense
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -203,11 +184,6 @@ class BlockSource:
     def dtype(self) -> np.dtype[Any]:
         """The floating-point type of the blocks."""
         return self._dtype
-
-    @property
-    def dense(self) -> bool:
-        """Whether no block is sparse."""
-        return self._dense
 
     @property
     def at_hand(self) -> bool:

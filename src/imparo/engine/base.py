@@ -36,12 +36,18 @@ class Engine(Protocol):
     """
 
     xp: ModuleType
-    name: str
-    precision: str
     resident: bool
     reduction: float
     block_bytes: int
     congruence_cost: float
+
+    @property
+    def name(self) -> str:
+        """Where it computes."""
+
+    @property
+    def precision(self) -> str:
+        """How products are summed."""
 
     @property
     def replicas(self) -> "list[Engine]":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, TypeVar
 
 from imparo.engine.base import Engine
@@ -100,6 +101,12 @@ def _cards() -> list[str]:
 
 def _torch_engine(devices: list[Any], precision: str | None) -> Engine:
     require("torch", "torch")
+    return _engine_on(tuple(str(device) for device in devices), precision)
+
+
+@cache
+def _engine_on(devices: tuple[str, ...], precision: str | None) -> Engine:
+    """Return the engine of some devices, always the same one."""
     from imparo.engine.torch import TorchEngine
 
     return TorchEngine(devices, precision)
@@ -177,18 +184,16 @@ def with_smaller_blocks(work: Callable[[int], Result], size: int, engine: Engine
         try:
             return work(size)
         except (RuntimeError, MemoryError) as error:
-            if not is_out_of_memory(error):
+            if not engine.resident or not is_out_of_memory(error):
                 raise
             if size // 2 < _LEAST_ROWS:
                 raise MemoryBudgetError(
                     f"{engine.name} has no memory left, even for blocks of {size} rows; use "
                     "fewer centers or features, solver='cg' where there is one, or device='cpu'"
                 ) from error
-            failed = True
-        if failed:
-            # Outside of the handler, whose traceback holds the tensors of the failed pass.
-            size //= 2
-            _give_back(engine)
+        # Outside of the handler, whose traceback holds the tensors of the failed pass.
+        size //= 2
+        _give_back(engine)
 
 
 def _give_back(engine: Engine) -> None:

@@ -49,9 +49,9 @@ def engine_of(A: Any) -> Engine:
     for engine in current.replicas:
         if getattr(engine, "device", None) == A.device:
             return engine
-    from imparo.engine.torch import TorchEngine
+    from imparo.engine.choosing import choose_engine
 
-    return TorchEngine([A.device])
+    return choose_engine(None, A)
 
 
 def engine_holding(A: Any) -> Engine:

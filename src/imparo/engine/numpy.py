@@ -46,8 +46,8 @@ class NumpyEngine:
     """NumPy arrays, computed by SciPy's BLAS and LAPACK on all cores."""
 
     xp: ModuleType = np
-    name = "cpu"
-    precision = "float64"
+    name: str = "cpu"
+    precision: str = "float64"
     resident = False
     reduction = 8.0
     block_bytes = PREFERRED_BLOCK_BYTES

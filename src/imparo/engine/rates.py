@@ -12,7 +12,7 @@ from imparo.engine.current import host_engine
 from imparo.extras import require
 
 # Products of matrices of this size tell the rate of a device, and are over in milliseconds.
-_SIZE, _HOST_SIZE, _SENT = 2048, 768, 2**24
+_SIZE, _HOST_SIZE, _SENT = 2048, 1536, 2**26
 # Seconds that a call of a device takes however little it does, transfers back and forth
 # included.
 _LATENCY = 2e-4

@@ -8,6 +8,8 @@ Rows that lie in pinned memory already are sent from where they are.
 from collections.abc import Iterator
 from typing import Any
 
+from scipy import sparse
+
 from imparo.engine.base import Array, Engine
 from imparo.engine.current import is_tensor
 
@@ -24,7 +26,8 @@ class Sender:
     """
 
     def __init__(self, engine: Engine) -> None:
-        self._engine: Any = engine
+        on_device: Any = engine
+        self._engine = on_device
         self._asynchronous = self._engine.device.type == "cuda"
         self._buffers: list[Any] = [None] * _BUFFERS
         self._free: list[Any] = [None] * _BUFFERS
@@ -33,7 +36,12 @@ class Sender:
             self._copies = self._engine.xp.cuda.Stream(self._engine.device)
 
     def send(self, X: Any) -> Any:
-        """Start to send a block; :meth:`arrived` makes the device wait for it."""
+        """Start to send a block; :meth:`arrived` makes the device wait for it.
+
+        Sparse rows stay where they are.
+        """
+        if sparse.issparse(X):
+            return X, None
         if is_tensor(X) or not self._asynchronous:
             return self._engine.asarray(X), None
         torch, device = self._engine.xp, self._engine.device

@@ -57,7 +57,7 @@ class TorchEngine:
         if self.device.type == "cuda" and self.device.index is None:
             self.device = torch.device("cuda", torch.cuda.current_device())
         self.asked_precision = precision
-        self._types = {
+        self._types: dict[np.dtype[Any], Any] = {
             np.dtype(np.float32): torch.float32,
             np.dtype(np.float64): torch.float64,
             np.dtype(np.int64): torch.int64,
@@ -65,7 +65,7 @@ class TorchEngine:
         }
         # A GPU wants products that keep thousands of units busy, a CPU blocks in its cache.
         self.block_bytes = PREFERRED_BLOCK_BYTES if self.device.type == "cpu" else 2**32
-        self._others = [TorchEngine([other], precision) for other in devices[1:]]
+        self._others: list[Engine] = [TorchEngine([other], precision) for other in devices[1:]]
 
     def __repr__(self) -> str:
         return f"<TorchEngine on {self.name}>"
@@ -118,7 +118,8 @@ class TorchEngine:
         """Return the type of the numbers, in NumPy's terms."""
         if not is_tensor(A):
             return A.dtype
-        return next(ours for ours, theirs in self._types.items() if theirs == A.dtype)
+        kind: Any = A.dtype
+        return next(ours for ours, theirs in self._types.items() if theirs == kind)
 
     def cast(self, A: Array, dtype: np.dtype[Any]) -> Array:
         """Return A in another type, or A itself."""
@@ -192,9 +193,10 @@ class TorchEngine:
         if not is_tensor(A) and not is_tensor(B):
             operations = 2.0 * A.shape[0] * A.shape[1] * B.shape[1]
             return self._hosted(operations, "product", self.product, A, B)
-        A, B = self.asarray(A), self.asarray(B)
-        dtype = self.xp.promote_types(A.dtype, B.dtype)
-        return A.to(dtype) @ B.to(dtype)
+        a: Any = self.asarray(A)
+        b: Any = self.asarray(B)
+        dtype = self.xp.promote_types(a.dtype, b.dtype)
+        return a.to(dtype) @ b.to(dtype)
 
     def inner(self, X: Any, Z: Any) -> Array:
         """Return X Zᵀ."""
@@ -234,7 +236,7 @@ class TorchEngine:
         if self.precision == "split" and block.dtype == self.xp.float64:
             add_split_gram(A, block, self.xp, 4 * PANEL)
             return
-        block = block.to(A.dtype)  # type: ignore[attr-defined]
+        block = block.to(A.dtype)
         for first in range(0, A.shape[0], PANEL):
             rows = slice(first, first + PANEL)
             part = A[rows, first:]
@@ -249,7 +251,7 @@ class TorchEngine:
         if not is_tensor(C):
             host_engine().accumulate_product(C, left, right)
             return
-        left, right = left.to(C.dtype), right.to(C.dtype)  # type: ignore[attr-defined]
+        left, right = left.to(C.dtype), right.to(C.dtype)
         self.xp.addmm(C, left.T, right, out=C)
 
     def symmetrize(self, A: Array) -> None:
@@ -309,11 +311,12 @@ class TorchEngine:
                 operations, "solve_triangular", self.solve_triangular, R, B,
                 transpose=transpose,
             )  # fmt: skip
-        R, B = self.asarray(R), self.asarray(B)
-        dtype = self.xp.promote_types(R.dtype, B.dtype)
-        R, B = R.to(dtype), B.to(dtype)
+        r: Any = self.asarray(R)
+        b: Any = self.asarray(B)
+        dtype = self.xp.promote_types(r.dtype, b.dtype)
+        r, b = r.to(dtype), b.to(dtype)
         solve = self.xp.linalg.solve_triangular
-        return solve(R.mT, B, upper=False) if transpose else solve(R, B, upper=True)
+        return solve(r.mT, b, upper=False) if transpose else solve(r, b, upper=True)
 
     def whiten(self, R: Array, block: Array) -> Array:
         """Return block R⁻¹."""

@@ -55,8 +55,11 @@ class AutoRegressor(Regressor, AutoMachine):
         As for :class:`NystromRegressor`.
     intercept : bool, default True
         Whether to fit a constant without penalty.
-    memory : int, str or None, default None
-        Bytes, or "2GB", that the fit may use; half of the machine's if None.
+    memory : int, str, dict or None, default None
+        Bytes, or "2GB", that the fit may use; half of the machine's if None. Of a dict, as
+        for :class:`NystromRegressor`, the entry "host".
+    device : str, torch.device or None, default None
+        As for :class:`NystromRegressor`: where every trial is computed.
     dtype : "float32", "float64" or None, default None
         Type to compute in; that of X if None.
     random_state : int, RandomState or None, default None
@@ -87,6 +90,8 @@ class AutoRegressor(Regressor, AutoMachine):
         Where widths were learned: columns whose removal changes nothing.
     method_ : "nystrom", "nytro" or "exact"
         The method in use.
+    device_ : str
+        Where it was computed.
     path_ : Path
         Errors over the grids of the trial in use, of transformed outputs if they are.
     penalty_, n_centers_, sigma_, kernel_, centers_, dual_coef_, intercept_, \
@@ -193,7 +198,7 @@ class AutoClassifier(Classifier, AutoMachine):
 
     Parameters
     ----------
-    kernel, budget, sigma, inputs, validation, centers, intercept, memory, dtype, \
+    kernel, budget, sigma, inputs, validation, centers, intercept, memory, device, dtype, \
 random_state, progress
         As for :class:`AutoRegressor`.
     class_weight : dict, "balanced" or None, default None
@@ -203,9 +208,9 @@ random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    record_, stopped_, validation_, members_, inputs_, relevance_, unused_, method_, path_, \
-penalty_, n_centers_, sigma_, kernel_, centers_, dual_coef_, intercept_, n_features_in_, \
-feature_names_in_
+    record_, stopped_, validation_, members_, inputs_, relevance_, unused_, method_, \
+device_, path_, penalty_, n_centers_, sigma_, kernel_, centers_, dual_coef_, intercept_, \
+n_features_in_, feature_names_in_
         As for :class:`AutoRegressor`.
 
     See Also

@@ -14,6 +14,7 @@ from imparo.estimators.auto_search import SPENT, Search
 from imparo.estimators.auto_trials import Best, Member
 from imparo.estimators.auto_widths import kernels_to_try
 from imparo.estimators.candidates import forget_relevance
+from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_rows
 from imparo.estimators.solve import Solved
 from imparo.estimators.subsampled import Subsampled
@@ -64,6 +65,7 @@ class AutoMachine(Subsampled):
         return tags
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        X = on_host(X)
         # The clock starts here: to check the rows is a part of the work.
         self._started = time.monotonic()
         number = isinstance(self.budget, int | float | np.number)

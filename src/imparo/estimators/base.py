@@ -16,6 +16,7 @@ from imparo.estimators.candidates import (
     is_learned,
     learned_candidates,
 )
+from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import (
     check_dtype,
     check_flags,
@@ -80,7 +81,13 @@ class ExactMachine(BaseEstimator):
     def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
         dtype = check_dtype(self.dtype)
         X, y = validate_data(
-            self, check_rows(X), y, accept_sparse="csr", dtype=dtype, order="C", **checks
+            self,
+            check_rows(on_host(X)),
+            y,
+            accept_sparse="csr",
+            dtype=dtype,
+            order="C",
+            **checks,
         )
         return X, y, sample_weight
 

@@ -56,8 +56,14 @@ class KernelRegressor(Regressor, ExactMachine):
         cross-validation, a fraction held out, a number of folds, a splitter that needs
         no groups, or pairs of arrays of rows to fit and to hold out. "auto" is "loo" for
         Tikhonov and 0.2 for other filters.
-    memory : int, str or None, default None
-        Bytes, or "2GB", that the fit may use; half of the machine's if None.
+    memory : int, str, dict or None, default None
+        Bytes, or "2GB", of main memory that the fit may use; half of the machine's if None.
+        Of a dict, as for :class:`NystromRegressor`, the entry "host".
+    device : str, torch.device or None, default None
+        Where to compute: "cpu", "cuda" (all GPUs there are), "cuda:1" (one of them), "auto"
+        (GPUs if there are any, and the CPU if not or, with a warning, if they are out of
+        memory or fail), "torch:cpu" (PyTorch without a GPU). None is where the rows are:
+        NumPy for arrays, PyTorch for tensors, whose predictions are tensors (:doc:`/gpu`).
     dtype : "float32", "float64" or None, default None
         Type to compute in; that of X if None.
     random_state : int, RandomState or None, default None
@@ -85,6 +91,8 @@ class KernelRegressor(Regressor, ExactMachine):
         Which normal equations were solved.
     X_fit_ : array, sparse matrix or None
         The rows that ``dual_coef_`` belongs to; None where predictions do not need them.
+    device_ : str
+        Where it was computed, and how products were summed there.
     relevance_ : array of shape (d,)
         Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
     unused_ : list of str
@@ -148,7 +156,7 @@ class KernelClassifier(Classifier, ExactMachine):
     Parameters
     ----------
     kernel, sigma, filter, penalty, components, iterations, intercept, validation, \
-memory, dtype, random_state, progress
+memory, device, dtype, random_state, progress
         As for :class:`KernelRegressor`. Hold-out and folds are stratified where every
         class has enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -159,7 +167,7 @@ memory, dtype, random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    path_, penalty_, components_, iterations_, sigma_, kernel_, form_, X_fit_, \
+    path_, penalty_, components_, iterations_, sigma_, kernel_, form_, X_fit_, device_, \
 relevance_, unused_, n_features_in_, feature_names_in_
         As for :class:`KernelRegressor`.
     dual_coef_, coef_, intercept_ : arrays

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imparo.engine import Array, Engine, engine_holding, is_tensor, with_smaller_blocks
+from imparo.engine import Array, Engine, with_smaller_blocks
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.passes import Block, Stream
 from imparo.features import FeatureMap
@@ -59,8 +59,10 @@ class KernelRows:
         self._stored: list[tuple[Block, Array]] | None = None
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
-        self._keep = rows.engine.resident and map.portable and (
-            n * d * itemsize * _SHARE_OF_ROWS <= rows.memory
+        self._keep = (
+            rows.engine.resident
+            and map.portable
+            and (n * d * itemsize * _SHARE_OF_ROWS <= rows.memory)
         )
         need = itemsize * int((rows.cell >= 0).sum()) * len(map)
         if store and need > rows.memory:

@@ -28,6 +28,7 @@ from imparo.estimators.solve import Solved
 from imparo.estimators.splits import GCV, Splits, make_splits
 from imparo.estimators.subsampled import Centers, Subsampled, are_given, n_given
 from imparo.features.center_map import CenterMap
+from imparo.features.nystrom import Dropped
 from imparo.kernels import Kernel
 from imparo.paths import Path
 from imparo.scores import Score
@@ -55,6 +56,9 @@ class LargeMachine(Subsampled):
     iterations: Any
     penalty: Any
     random_state: Any
+    statistics_: Any
+    iterations_: int | None
+    dropped_centers_: list[Dropped]
 
     def _loss_name(self) -> str:
         return "square"
@@ -184,7 +188,8 @@ class LargeMachine(Subsampled):
                 "penalty, or several penalties to choose from by held-out rows",
                 PrecisionWarning,
             )
-        self.solver_, self.statistics_ = CG, None
+        self.solver_ = CG
+        self.statistics_ = None
         self._set_centers(used)
         return model, path
 
@@ -239,7 +244,12 @@ class LargeMachine(Subsampled):
         return found
 
     def _large_path(
-        self, tried: "list[_Tried]", candidates: list[Candidate], score: Score, method: str, by_size: bool
+        self,
+        tried: "list[_Tried]",
+        candidates: list[Candidate],
+        score: Score,
+        method: str,
+        by_size: bool,
     ) -> Path:
         means, ties = [], []
         for one in tried:

@@ -192,9 +192,7 @@ class LogisticFit:
         engine, problem = self.engine, self._problem
         self.alpha = engine.asarray(alpha, np.float64)
         self.shift = engine.asarray(shift, np.float64)
-        problem.values.product(
-            self._cells, self.alpha, predictions=self.F, held=self._held
-        )
+        problem.values.product(self._cells, self.alpha, predictions=self.F, held=self._held)
         P = problem.preconditioner
         self._beta = P.from_alpha(problem.kernel_product(self.alpha))
 

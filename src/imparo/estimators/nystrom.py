@@ -55,6 +55,11 @@ class NystromRegressor(Regressor, _Growing):
     rows must be whitened one by one), and Lm³/3 at most for all penalties and sizes. Memory
     about (10 + V)m² numbers for V folds, whatever n.
 
+    With many centers that is too much, and ``solver="cg"`` solves the same equations by
+    preconditioned conjugate gradients (FALKON; Rudi, Carratino and Rosasco, 2017), which need
+    products with K_nm only. Cost 2nmd + 4nmT for every penalty and iteration (2nmd once where
+    K_nm fits into memory), and m³ for every penalty; memory m² numbers of the type of X.
+
     Parameters
     ----------
     kernel : str, Kernel or callable, default "gaussian"
@@ -66,7 +71,8 @@ class NystromRegressor(Regressor, _Growing):
         Laplacian and Matérn kernels: learned from 4000 of the rows that are fitted, by the
         gradient of their generalized cross-validation error (see :doc:`/widths`).
     penalty : float, array-like, "auto" or "n_centers", default "auto"
-        λ: a number, a grid, or 41 values from the mean of K(x, x) down to 2e-12 of it.
+        λ: a number, a grid, or 41 values from the mean of K(x, x) down to 2e-12 of it; 13
+        with ``solver="cg"``, which takes none that is 0.
         "n_centers" is λ = log(m)/m (times the mean of K(x, x)): the number of centers is
         then the only regularization parameter.
     n_centers : int, array-like or "auto", default "auto"
@@ -80,12 +86,35 @@ class NystromRegressor(Regressor, _Growing):
         the rows that are fitted.
     intercept : bool, default False
         Whether to fit a constant without penalty; turn it on for outputs far from 0.
+    solver : "auto", "direct" or "cg", default "auto"
+        "direct": m × m statistics, which give every penalty and size at once. "cg":
+        preconditioned conjugate gradients, penalty after penalty from the largest on, each
+        starting where the one before has ended. "auto" is "cg" where ``n_centers`` is given
+        and statistics of so many do not fit into ``memory``, or where one number of 3,000 or
+        more is given and statistics would take 1.5 times as long. "gcv" is there for
+        "direct" only.
+    iterations : int or "auto", default "auto"
+        Iterations of "cg" for each penalty, at most. "auto" is 100. They end before where the
+        residual is small, and with held-out rows where their error has ceased to fall.
     validation : float, int, "gcv", splitter or iterable, default 0.2
         How to select: a fraction held out, a number of folds, generalized
         cross-validation, a splitter that needs no groups, or pairs of arrays of rows to fit
         and to hold out. Folds cost no further pass: their statistics are subtracted.
-    memory : int, str or None, default None
-        Bytes, or "2GB", that the fit may use; half of the machine's if None.
+    memory : int, str, dict or None, default None
+        Bytes, or "2GB", that the fit may use where it is computed: on the GPU with
+        ``device="cuda"``. None is half of the machine's, or 90 % of what is free on a GPU.
+        ``{"host": "8GB", "device": "60GB"}`` is both.
+    device : str, torch.device or None, default None
+        Where to compute: "cpu", "cuda" (all GPUs there are), "cuda:1" (one of them), "auto"
+        (GPUs if there are any, and the CPU if not or, with a warning, if they are out of
+        memory or fail), "torch:cpu" (PyTorch without a GPU). None is where the rows are:
+        NumPy for arrays, PyTorch for tensors, whose predictions are tensors (:doc:`/gpu`).
+    precision : "float64", "float32", "split" or None, default None
+        How products of features are summed on a device: in float64; in float32, some
+        thousand rows at a time before they are added in float64; in exact slices of float32.
+        None takes float64 where a measurement, once a process, finds the device good at it,
+        else float32 for float32 rows and slices for others. Of no effect with NumPy, nor
+        with "cg", which computes in ``dtype``.
     dtype : "float32", "float64" or None, default None
         Type of the kernel matrix; that of X if None. Statistics are float64.
     random_state : int, RandomState or None, default None
@@ -98,9 +127,16 @@ class NystromRegressor(Regressor, _Growing):
     ----------
     path_ : Path or None
         Errors over the grids, ``.best``, ``.sizes`` and ``.plot()``; None if nothing was
-        selected.
+        selected. With "cg" its last axis is "iterations": the error after each of them.
     penalty_, n_centers_, sigma_ : float, int, float (or tuple of float) or None
         The point in use.
+    solver_ : "direct" or "cg"
+        What solved.
+    iterations_ : int or None
+        With "cg", the iterations of the final fit, which starts from the model that was
+        judged the best; None with "direct".
+    device_ : str
+        Where it was computed, and how products were summed there.
     kernel_ : Kernel
         The kernel in use.
     centers_ : array or sparse matrix of shape (p, d)
@@ -110,14 +146,15 @@ class NystromRegressor(Regressor, _Growing):
     center_weights_ : array of shape (m,)
         1/(N·P(x)) of a center drawn with probability P(x) from N rows; 1 for uniform ones.
     dropped_centers_ : list of Dropped
-        Centers that add nothing to those before them, with the reason.
+        Centers that add nothing to those before them, with the reason; none with "cg".
     dual_coef_ : array of shape (p,) or (p, n_outputs)
         Coefficients of the centers in use.
     intercept_ : float or array of shape (n_outputs,)
         0 without ``intercept``.
     statistics_ : object
         What :meth:`grow` starts from: about (V + 1)·m² numbers, and the part that each row
-        had. Set it to None for a smaller file.
+        had; on the device until it is pickled or saved. Set it to None for a smaller file.
+        None with "cg".
     relevance_ : array of shape (d,)
         Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
     unused_ : list of str
@@ -141,6 +178,14 @@ class NystromRegressor(Regressor, _Growing):
     >>> model = NystromRegressor(n_centers=[25, 50, 100], random_state=0).fit(X, y)
     >>> model.n_centers_, model.path_.errors.shape
     (100, (41, 3))
+    >>> bool(np.abs(model.predict(X) - y).max() < 0.01)
+    True
+
+    By conjugate gradients, the error is known after every iteration at every penalty:
+
+    >>> model = NystromRegressor(n_centers=100, solver="cg", random_state=0).fit(X, y)
+    >>> list(model.path_.axes), model.path_.errors.shape
+    (['penalty', 'n_centers', 'iterations'], (13, 1, 100))
     >>> bool(np.abs(model.predict(X) - y).max() < 0.01)
     True
     """
@@ -177,18 +222,27 @@ def _is_logistic(model: Any) -> bool:
 
 @persistent
 class NystromClassifier(Classifier, _Growing):
-    """Nyström classification by least squares on class codes, λ and m selected in ``fit``.
+    """Nyström classification by least squares or logistic loss, λ and m selected in ``fit``.
 
     Classes are coded as by :class:`KernelClassifier`. Selection is by the
-    misclassification rate, ties by squared error; by squared error alone with
-    ``validation="gcv"``.
+    misclassification rate, ties by squared error, or by the logistic loss; by squared error
+    alone with ``validation="gcv"``.
+
+    The logistic loss, (1/n) Σ wᵢ log(1 + exp(−yᵢf(xᵢ))) + λ‖f‖² for every class against the
+    others, is minimised by at most 12 Newton steps for each penalty, each by conjugate
+    gradients as ``solver="cg"`` makes them: as many passes over the rows as there are
+    iterations in all, and the same memory.
 
     Parameters
     ----------
-    kernel, sigma, penalty, n_centers, centers, intercept, validation, memory, dtype, \
-random_state, progress
+    kernel, sigma, penalty, n_centers, centers, intercept, solver, iterations, validation, \
+memory, device, precision, dtype, random_state, progress
         As for :class:`NystromRegressor`. Hold-out and folds are stratified where every
-        class has enough rows.
+        class has enough rows. With ``loss="logistic"`` ``solver="direct"`` is not there,
+        ``iterations`` is for each Newton step, 20 at most if "auto", and of the automatic
+        penalties those below 1e-8 of the largest are left out.
+    loss : "square" or "logistic", default "square"
+        Least squares on class codes, or the logistic loss, which has :meth:`predict_proba`.
     class_weight : dict, "balanced" or None, default None
         Weights of the classes, multiplied into the sample weights; "balanced" gives all
         classes the same total.
@@ -197,9 +251,12 @@ random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    path_, penalty_, n_centers_, sigma_, kernel_, centers_, center_rows_, center_weights_, \
-dropped_centers_, statistics_, relevance_, unused_, n_features_in_, feature_names_in_
-        As for :class:`NystromRegressor`; ``path_.train_errors`` are not counted.
+    path_, penalty_, n_centers_, sigma_, solver_, iterations_, device_, kernel_, centers_, \
+center_rows_, center_weights_, dropped_centers_, statistics_, relevance_, unused_, \
+n_features_in_, feature_names_in_
+        As for :class:`NystromRegressor`; ``path_.train_errors`` are not counted. With
+        ``loss="logistic"`` the path is over penalties and sizes only, and ``iterations_`` are
+        the passes over the rows that the final fit took.
     dual_coef_, intercept_ : arrays
         With one output for two classes, else one for each class or label.
 
@@ -215,6 +272,14 @@ dropped_centers_, statistics_, relevance_, unused_, n_features_in_, feature_name
     >>> model = NystromClassifier(n_centers=300, random_state=0).fit(X[::2], y[::2])
     >>> model.score(X[1::2], y[1::2]) > 0.97
     True
+
+    Probabilities, by the logistic loss:
+
+    >>> model = NystromClassifier(
+    ...     n_centers=100, loss="logistic", penalty=[1e-3, 1e-4, 1e-5], random_state=0
+    ... ).fit(X[::2], y[::2])
+    >>> model.score(X[1::2], y[1::2]) > 0.9, model.predict_proba(X[:5]).shape
+    (True, (5, 10))
     """
 
     def __init__(

@@ -71,7 +71,7 @@ class NystromMachine(LargeMachine, MapMachine):
         if self._solver(source, max(2, int(parts))) == CG:
             return self._fit_large(source, Y, weight, y, score, stratify=stratify)
         self.solver_ = DIRECT
-        vars(self).pop("iterations_", None)
+        self.iterations_ = None
         return super()._fit(source, Y, weight, y, score, stratify=stratify)
 
     def _room_for(self, n_cells: int, memory: int) -> int:

@@ -44,7 +44,7 @@ class NytroRegressor(Regressor, NytroMachine):
         and ``path_.best`` still the least error.
     window : int, default 10
         See ``tolerance``.
-    n_centers, centers, intercept, memory, dtype, random_state, progress
+    n_centers, centers, intercept, memory, device, dtype, random_state, progress
         As for :class:`NystromRegressor`; of a grid of numbers of centers, the largest is
         taken.
     validation : float, int, splitter or iterable, default 0.2
@@ -59,14 +59,15 @@ class NytroRegressor(Regressor, NytroMachine):
         The number in use.
     form_ : "gram", "stored" or "recomputed"
         What was iterated with.
-    n_centers_, sigma_, kernel_, centers_, center_rows_, center_weights_, \
+    n_centers_, sigma_, device_, kernel_, centers_, center_rows_, center_weights_, \
 dropped_centers_, dual_coef_, intercept_, relevance_, unused_, n_features_in_, \
 feature_names_in_
         As for :class:`NystromRegressor`.
 
     See Also
     --------
-    NystromRegressor : A penalty in the place of early stopping, with its whole path.
+    NystromRegressor : A penalty in the place of early stopping, with its whole path; with
+        ``solver="cg"`` and several penalties, both.
 
     Examples
     --------
@@ -113,7 +114,7 @@ class NytroClassifier(Classifier, NytroMachine):
     Parameters
     ----------
     kernel, sigma, filter, iterations, step, tolerance, window, n_centers, centers, \
-intercept, validation, memory, dtype, random_state, progress
+intercept, validation, memory, device, dtype, random_state, progress
         As for :class:`NytroRegressor`. Hold-out and folds are stratified where every
         class has enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -123,7 +124,7 @@ intercept, validation, memory, dtype, random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    path_, iterations_, form_, n_centers_, sigma_, kernel_, centers_, center_rows_, \
+    path_, iterations_, form_, n_centers_, sigma_, device_, kernel_, centers_, center_rows_, \
 center_weights_, dropped_centers_, dual_coef_, intercept_, relevance_, unused_, \
 n_features_in_, \
 feature_names_in_

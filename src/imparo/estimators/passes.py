@@ -125,15 +125,21 @@ class Stream:
     def _sorted_there(self, sent: Iterator[tuple[slice, Any, Engine]]) -> Iterator[Block]:
         """Yield blocks sorted by cell on the device, which never waits for the host."""
         there = {
-            e: (e.asarray(self.Y), e.asarray(self.weight), e.asarray(self.cell.astype(np.int64)))
+            e: (
+                e.asarray(self.Y),
+                e.asarray(self.weight),
+                e.asarray(self.cell.astype(np.int64)),
+            )
             for e in self.engine.replicas
         }
         for rows, X, engine in sent:
             (Y, weight, cell), xp = (part[rows] for part in there[engine]), engine.xp
-            counts = np.bincount(self.cell[rows].astype(np.int64) + 1, minlength=self.n_cells + 1)
+            counts = np.bincount(
+                self.cell[rows].astype(np.int64) + 1, minlength=self.n_cells + 1
+            )
             bounds = np.concatenate([[0], np.cumsum(counts[1:])])
             start: Any = rows.start
-            positions = xp.arange(start, rows.stop, device=cell.device)  # type: ignore[attr-defined]
+            positions = xp.arange(start, rows.stop, device=cell.device)
             if self.n_cells > 1 or counts[0]:
                 order = xp.argsort(cell, stable=True)[counts[0] :]
                 Y, weight, positions = Y[order], weight[order], positions[order]
@@ -142,7 +148,7 @@ class Stream:
 
     def _sent(self, map: FeatureMap, size: int) -> Iterator[tuple[slice, Any, Engine]]:
         engines, blocks = self.engine.replicas, self.source.blocks(size)
-        if self.engine.resident and map.portable and self.source.dense:
+        if self.engine.resident and map.portable:
             yield from sent_ahead(blocks, engines)
             return
         for number, (rows, X) in enumerate(blocks):

@@ -82,8 +82,20 @@ class RandomFeatureRegressor(Regressor, _Growing):
         How to select: a fraction held out, a number of folds, generalized
         cross-validation, a splitter that needs no groups, or pairs of arrays of rows to fit
         and to hold out. Folds cost no further pass: their statistics are subtracted.
-    memory : int, str or None, default None
-        Bytes, or "2GB", that the fit may use; half of the machine's if None.
+    memory : int, str, dict or None, default None
+        Bytes, or "2GB", that the fit may use where it is computed: on the GPU with
+        ``device="cuda"``. None is half of the machine's, or 90 % of what is free on a GPU.
+        ``{"host": "8GB", "device": "60GB"}`` is both.
+    device : str, torch.device or None, default None
+        Where to compute: "cpu", "cuda" (all GPUs there are), "cuda:1" (one of them), "auto"
+        (GPUs if there are any, and the CPU if not or, with a warning, if they are out of
+        memory or fail), "torch:cpu" (PyTorch without a GPU). None is where the rows are:
+        NumPy for arrays, PyTorch for tensors, whose predictions are tensors (:doc:`/gpu`).
+    precision : "float64", "float32", "split" or None, default None
+        How products of features are summed on a device: in float64; in float32, some
+        thousand rows at a time before they are added in float64; in exact slices of float32.
+        None takes float64 where a measurement, once a process, finds the device good at it,
+        else float32 for float32 rows and slices for others. Of no effect with NumPy.
     dtype : "float32", "float64" or None, default None
         Type of the features; that of X if None. Statistics are float64.
     random_state : int, RandomState or None, default None
@@ -99,6 +111,8 @@ class RandomFeatureRegressor(Regressor, _Growing):
         selected.
     penalty_, n_features_, sigma_ : float, int, float (or tuple of float) or None
         The point in use.
+    device_ : str
+        Where it was computed, and how products were summed there.
     kernel_ : Kernel
         The kernel that the features stand for.
     map_ : RandomMap
@@ -109,7 +123,7 @@ class RandomFeatureRegressor(Regressor, _Growing):
         0 without ``intercept``.
     statistics_ : object
         What :meth:`grow` starts from: about (V + 1)·m² numbers, and the part that each row
-        had. Set it to None for a smaller file.
+        had; on the device until it is pickled or saved. Set it to None for a smaller file.
     relevance_ : array of shape (d,)
         Where widths were learned: 1/σ_k² in units of the columns' spreads, with sum 1.
     unused_ : list of str
@@ -170,8 +184,8 @@ class RandomFeatureClassifier(Classifier, _Growing):
 
     Parameters
     ----------
-    kernel, sigma, penalty, n_features, features, intercept, validation, memory, dtype, \
-random_state, progress
+    kernel, sigma, penalty, n_features, features, intercept, validation, memory, device, \
+precision, dtype, random_state, progress
         As for :class:`RandomFeatureRegressor`. Hold-out and folds are stratified where every
         class has enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -182,8 +196,8 @@ random_state, progress
     ----------
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
-    path_, penalty_, n_features_, sigma_, kernel_, map_, statistics_, n_features_in_, \
-relevance_, unused_, feature_names_in_
+    path_, penalty_, n_features_, sigma_, device_, kernel_, map_, statistics_, \
+n_features_in_, relevance_, unused_, feature_names_in_
         As for :class:`RandomFeatureRegressor`; ``path_.train_errors`` are not counted.
     feature_coef_, intercept_ : arrays
         With one output for two classes, else one for each class or label.

@@ -90,7 +90,13 @@ class SGMRegressor(Regressor, SGMLearner):
         As for :class:`NytroRegressor`. After one pass that held out rows once, the pass goes
         on over them with the step that was chosen, which makes it a pass over all rows; in all
         other cases the model is trained anew on all rows.
-    memory, dtype, random_state, progress
+    memory : int, str, dict or None, default None
+        Bytes of main memory, as for :class:`KernelRegressor`.
+    device : str, torch.device or None, default None
+        As for :class:`NystromRegressor`. Steps are taken by the CPU, one after another; a GPU
+        computes features and products where that is sooner, by a measurement, and predictions.
+        :meth:`partial_fit` computes on the CPU.
+    dtype, random_state, progress
         As for :class:`NystromRegressor`.
 
     Attributes
@@ -115,7 +121,7 @@ class SGMRegressor(Regressor, SGMLearner):
         ``features_``.
     intercept_ : float or array
     map_ : FeatureMap or None
-    kernel_, sigma_, relevance_, unused_, n_features_in_, feature_names_in_
+    device_, kernel_, sigma_, relevance_, unused_, n_features_in_, feature_names_in_
         As for :class:`NystromRegressor`.
 
     See Also
@@ -207,8 +213,8 @@ class SGMClassifier(Classifier, SGMLearner):
         "hinge", "logistic", "square", "exponential", "absolute", "epsilon_insensitive" or an
         object of :mod:`imparo.losses`.
     kernel, sigma, step, decay, beta, epochs, patience, checks_per_epoch, average, sampling, \
-batch_size, features, n_features, centers, intercept, warm_start, validation, memory, dtype, \
-random_state, progress
+batch_size, features, n_features, centers, intercept, warm_start, validation, memory, \
+device, dtype, random_state, progress
         As for :class:`SGMRegressor`. Hold-out and folds are stratified where every class has
         enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -219,7 +225,7 @@ random_state, progress
     classes_ : array of shape (n_classes,)
         The classes, sorted; column numbers for an indicator matrix.
     path_, step_, decay_, epochs_, n_steps_, stopped_, features_, coef_, dual_coef_, \
-feature_coef_, intercept_, X_fit_, map_, kernel_, sigma_, relevance_, unused_, \
+feature_coef_, intercept_, X_fit_, map_, device_, kernel_, sigma_, relevance_, unused_, \
 n_features_in_, feature_names_in_
         As for :class:`SGMRegressor`.
 

@@ -12,6 +12,7 @@ from imparo.engine import Array, default_engine, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
+from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_rows, used_rows
 from imparo.estimators.problems import predict_by_map, predict_by_points
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
@@ -62,6 +63,9 @@ class SGMMachine(SGMParameters):
 
     epochs_: float | None
     stopped_: str | None
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, **checks: Any) -> tuple[Any, Any, Any]:
+        return super()._rows(on_host(X), y, sample_weight, **checks)
 
     def _fit(
         self, source: Source, Y: Array, weight: Array, y: Array, score: Score, *,

@@ -242,7 +242,8 @@ class SGMParameters(Subsampled):
             else:
                 m = min(m, int(np.count_nonzero(allowed)))
             m = self._affordable(m, parse_memory(self.memory))
-            return NystromMap(kernel, self._choose(source, kernel, allowed, m, seed).X)
+            chosen = self._choose(source, kernel, allowed, m, seed)
+            return NystromMap(kernel, chosen.X).on_host()  # steps are taken on the host
         auto = isinstance(self.features, str) and self.features == "auto"
         rule = as_feature_rule("fourier" if auto else self.features)
         count = 2 * m // rule.step * rule.step if free else m

@@ -113,13 +113,11 @@ def _scan(
     opener = opener_of(blocks)
     outputs: list[Array] = []
     weights, n, columns, dtype = [], 0, None, None
-    dense = True
     for item in opener():
         X, y, weight = _taken_apart(item)
         X = check_array(
             check_rows(X), accept_sparse="csr", dtype="numeric", ensure_min_samples=0
         )
-        dense &= not sparse.issparse(X)
         if columns is None:
             columns, dtype = X.shape[1], _type_for(X.dtype, wanted)
         elif dtype is not None and X.shape[0]:
@@ -153,7 +151,7 @@ def _scan(
     assert dtype is not None
     estimator.n_features_in_ = columns
     vars(estimator).pop("feature_names_in_", None)
-    source = BlockSource(lambda: _matrices(opener()), (n, columns), dtype, dense)
+    source = BlockSource(lambda: _matrices(opener()), (n, columns), dtype)
     return source, np.concatenate(outputs), np.concatenate(weights)
 
 

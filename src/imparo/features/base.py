@@ -5,9 +5,12 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from imparo.engine import Array, Engine
+from imparo.engine import Array, Engine, default_engine
 from imparo.features.sent import sent
 from imparo.kernels import Kernel
+
+# Operations of a matrix product that take as long as the function of a distance or angle.
+_FUNCTION = 60
 
 
 class FeatureMap(ABC):
@@ -44,6 +47,16 @@ class FeatureMap(ABC):
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}, {self.n_columns_in} columns to {len(self)} features>"
+
+    def _worth_sending(self, X: Any, operations: float) -> Engine | None:
+        """Return the engine at work if rows of main memory are better transformed there."""
+        engine = default_engine()
+        if not engine.resident or not self.portable or not isinstance(X, np.ndarray):
+            return None
+        n, d = X.shape
+        moved = float(n * (len(self) + d)) * X.dtype.itemsize
+        pays = engine.pays(n * len(self) * (2.0 * d + _FUNCTION) + operations, moved)
+        return engine if pays else None
 
     @abstractmethod
     def evaluate(self, X: Any, start: int = 0, stop: int | None = None) -> Array:
@@ -119,6 +132,9 @@ class RandomMap(FeatureMap):
         -------
         array of shape (n, m)
         """
+        engine = self._worth_sending(X, 0.0)
+        if engine is not None:
+            return engine.to_host(self.transform(engine.asarray(X)))
         F = self.evaluate(X)
         F *= float(1 / np.sqrt(self.n_given))
         return F

@@ -163,10 +163,19 @@ class NystromMap(CenterMap):
         -------
         array of shape (n, p)
         """
+        there = self._worth_sending(X, float(X.shape[0]) * len(self) ** 2)
+        if there is not None:
+            return there.to_host(self.transform(there.asarray(X)))
         engine = engine_holding(X)
         factor = self.factor_on(engine)
         assert factor is not None
         return engine.whiten(factor, self.evaluate(X))
+
+    def on_host(self) -> "NystromMap":
+        """Return the map with its factor in main memory."""
+        same = NystromMap.__new__(NystromMap)
+        vars(same).update(self.__getstate__())
+        return same
 
     def coefficients(self, W: Array) -> Array:
         """Return α = T⁻¹w for weights of the first columns, to multiply K(x, X̃) with.

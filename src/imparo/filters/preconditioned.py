@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, Engine, factor_with_jitter
+from imparo.engine import Array, Engine, factor_with_jitter, row_blocks
 from imparo.errors import NotPositiveDefiniteError
 
 # Rows of a block: large enough for fast products, small enough for a cheap diagonal.
@@ -69,8 +69,7 @@ class Preconditioner:
         self._rows, self._size, self._engine = kernel_rows, size, engine
         self._dtype = np.dtype(dtype)
         self._M = _row_major_zeros(engine, (size, size), self._dtype)
-        edges = list(range(0, size, _BLOCK)) + [size]
-        self._blocks = [slice(a, b) for a, b in zip(edges[:-1], edges[1:], strict=True)]
+        self._blocks = list(row_blocks(size, _BLOCK))
         self._T: list[Array] = []
         self._A: list[Array] = []
         self.penalty: float | None = None
@@ -268,7 +267,8 @@ def preconditioned_steps(
         image = product(direction)
         curvature = (direction * image).sum(axis=0)
         live = (energy > 0) & (curvature > 0)
-        length = xp.where(live, energy / xp.where(live, curvature, xp.ones_like(curvature)), 0.0)
+        safe = xp.where(live, curvature, xp.ones_like(curvature))
+        length = xp.where(live, energy / safe, 0.0)
         rest = rest - length * image
         renewed = (rest**2).sum(axis=0)
         share = xp.where(first > 0, renewed / xp.where(first > 0, first, 1.0), 0.0)

@@ -10,7 +10,6 @@ from scipy import sparse
 from imparo.engine import Array, Engine, engine_of, host_engine, is_tensor
 from imparo.persistence import persistent
 
-
 # Operations of a matrix product that take as long as the function of a distance.
 _FUNCTION = 60
 

@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, choose_engine, computing_on, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_type
 from imparo.features import NystromMap
@@ -95,7 +95,11 @@ class Learner(StreamInputs, BaseEstimator):
     def _features_of(self: Any, X: Array) -> Array:
         """Return φ(x), with a column of ones in front for the intercept."""
         map = self.features_
-        Phi: Any = X if map is None else map.transform(X)
+        Phi: Any = X
+        if map is not None:
+            # The recursion goes row by row and stays here; features of blocks need not.
+            with computing_on(choose_engine(self.device)):
+                Phi = map.transform(X)
         if map is not None and sparse.issparse(Phi):
             Phi = Phi.toarray()
         Phi = np.ascontiguousarray(Phi, self._dtype())

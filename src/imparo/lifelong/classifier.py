@@ -123,6 +123,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         forgetting_kind: str = "exponential",
         intercept: bool = True,
         drift: str | None = "record",
+        device: Any = None,
         dtype: Any = None,
         random_state: int = 0,
     ) -> None:
@@ -137,6 +138,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         self.forgetting_kind = forgetting_kind
         self.intercept = intercept
         self.drift = drift
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
 

@@ -103,6 +103,7 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         forgetting_kind: str = "exponential",
         intercept: bool = True,
         drift: str | None = "record",
+        device: Any = None,
         dtype: Any = None,
     ) -> None:
         self.features = features
@@ -111,6 +112,7 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
         self.forgetting_kind = forgetting_kind
         self.intercept = intercept
         self.drift = drift
+        self.device = device
         self.dtype = dtype
 
     def __sklearn_tags__(self) -> Any:

@@ -7,6 +7,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_array, validate_data
 
 from imparo.engine import Array
+from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_numbers, check_rows
 
 
@@ -33,7 +34,7 @@ class StreamInputs:
         if not reset and type(X) is np.ndarray and self._is_plain(X):
             return X
         X = validate_data(
-            self, check_rows(X), accept_sparse="csr", dtype=self._dtype(), order="C",
+            self, check_rows(on_host(X)), accept_sparse="csr", dtype=self._dtype(), order="C",
             reset=reset,
         )  # fmt: skip
         return X.toarray() if sparse.issparse(X) else X
@@ -56,6 +57,7 @@ class StreamInputs:
             raise ValueError(
                 "requires y to be passed, but the target y is None: give an output for each row"
             )
+        y = on_host(y)
         if not (type(y) is np.ndarray and y.dtype == self._dtype() and _is_plain_block(y)):
             y = check_array(
                 check_numbers(y), ensure_2d=False, dtype=self._dtype(), input_name="y"
