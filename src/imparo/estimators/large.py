@@ -184,9 +184,9 @@ class LargeFit:
         def to_u(gradient: Array, beta: Array) -> Array:
             return P.to_beta(P.from_alpha(gradient) + penalty * beta, transpose=True)
 
-        # λK_mm = λ(TᵀT − shift·I): the penalty is that of K_mm, whatever the shift.
-        shift = penalty * P.shift
-        rest = to_u((self._b - self._image) / n + shift * self.alpha, -self._beta)
+        # The penalty is λαᵀTᵀTα, that of K_mm with its shift: without the shift, rounding
+        # errors in directions that K_mm does not resolve would make it negative.
+        rest = to_u((self._b - self._image) / n, -self._beta)
         last: list[Array] = []
 
         def product(direction: Array) -> Array:
@@ -194,7 +194,7 @@ class LargeFit:
             alpha = P.to_alpha(beta)
             image = self._normal(alpha)
             last[:] = [alpha, beta, image]
-            return to_u(image / n - shift * alpha, beta)
+            return to_u(image / n, beta)
 
         converged = _CONVERGED[self._problem.rows.source.dtype]
         steps = preconditioned_steps(rest, product, self.engine)

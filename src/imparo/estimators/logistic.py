@@ -62,13 +62,11 @@ class LogisticFit:
         self.F = engine.zeros((n, n_outputs), number)
         self.shift = engine.zeros((n_outputs,), number)
 
-    def _objective(self, F: Array, beta: Array, alpha: Array, penalty: float) -> Array:
-        """Return the objective of every output."""
+    def _objective(self, F: Array, beta: Array, penalty: float) -> Array:
+        """Return the objective of every output; ‖f‖² is ‖β‖² with β = Tα."""
         xp, margins = self.engine.xp, -self._Y * F
         losses = xp.logaddexp(xp.zeros_like(margins), margins)
-        P = self._problem.preconditioner
-        norms = (beta**2).sum(axis=0) - P.shift * (alpha**2).sum(axis=0)
-        return (self._w * losses).sum(axis=0) + penalty * norms
+        return (self._w * losses).sum(axis=0) + penalty * (beta**2).sum(axis=0)
 
     def _probability(self, F: Array) -> Array:
         """Return P(y = 1)."""
@@ -91,11 +89,11 @@ class LogisticFit:
         P, engine = self._problem.preconditioner, self.engine
         P.set_penalty(2 * penalty, self._center_weights())
         passes = 0
-        before = self._objective(self.F + self.shift, self._beta, self.alpha, penalty)
+        before = self._objective(self.F + self.shift, self._beta, penalty)
         for _ in range(_NEWTON):
             self._set_shift()
             passes += self._newton_step(penalty, most)
-            now = self._objective(self.F + self.shift, self._beta, self.alpha, penalty)
+            now = self._objective(self.F + self.shift, self._beta, penalty)
             fall = engine.to_host(before - now)
             before, size = now, np.abs(engine.to_host(now)) + 1e-300
             if (fall <= _SMALL[self._problem.rows.source.dtype] * size).all():
@@ -118,7 +116,6 @@ class LogisticFit:
     def _newton_step(self, penalty: float, most: int) -> int:
         P, engine, values = self._problem.preconditioner, self.engine, self._problem.values
         ridge = 2 * penalty
-        shift = ridge * P.shift
         p = self._probability(self.F + self.shift)
         slopes = self._w * (p - self._ones)
         curvature = self._w * p * (1 - p)
@@ -127,7 +124,7 @@ class LogisticFit:
             return P.to_beta(P.from_alpha(gradient) + ridge * beta, transpose=True)
 
         gradient = values.back(self._cells, slopes)
-        rest = to_u(-gradient + shift * self.alpha, -self._beta)
+        rest = to_u(-gradient, -self._beta)
         step_F = engine.zeros(tuple(self.F.shape), np.dtype(np.float64))
         last: list[Array] = []
 
@@ -138,7 +135,7 @@ class LogisticFit:
                 self._cells, alpha, row_weights=curvature, predictions=step_F, held=self._held
             )
             last[:] = [alpha, beta]
-            return to_u(image - shift * alpha, beta)
+            return to_u(image, beta)
 
         size = float((rest**2).sum()) ** 0.5
         wanted = min(_INEXACT, size)
@@ -158,13 +155,12 @@ class LogisticFit:
     def _move(self, alpha: Array, beta: Array, F: Array, penalty: float) -> None:
         """Take the step of every output, halved until its objective falls."""
         engine = self.engine
-        before = self._objective(self.F + self.shift, self._beta, self.alpha, penalty)
+        before = self._objective(self.F + self.shift, self._beta, penalty)
         share = engine.zeros((alpha.shape[1],), np.dtype(np.float64)) + 1.0
         for _ in range(_HALVINGS):
             now = self._objective(
-                self.F + share * F + self.shift, self._beta + share * beta,
-                self.alpha + share * alpha, penalty,
-            )  # fmt: skip
+                self.F + share * F + self.shift, self._beta + share * beta, penalty
+            )
             worse = ~(now <= before)
             if not bool(worse.any()):
                 break

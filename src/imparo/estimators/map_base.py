@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from imparo.data.sources import Source
-from imparo.engine import Array
+from imparo.engine import Array, engine_holding
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import all_or_nothing, used_rows
@@ -339,6 +339,7 @@ def _check_same_rows(rows: Stream, fitted: Fitted, cells: Cells) -> None:
             (found.yy, total.yy),
         )
         for ours, theirs in pairs:
+            ours, theirs = (engine_holding(part).to_host(part) for part in (ours, theirs))
             size = max(float(np.abs(theirs).max(initial=0.0)), rtol * total.weight)
             same &= bool(np.abs(ours - theirs).max(initial=0.0) <= rtol * size)
     if not same:

@@ -8,7 +8,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.data.sources import Source
-from imparo.engine import Array, default_engine, parse_memory
+from imparo.engine import Array, computing_on, default_engine, host_engine, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
@@ -116,16 +116,18 @@ class SGMMachine(SGMParameters):
         )
         positions = [(kept[a], kept[b]) for a, b in splits]
         passes = -(-int(checks[-1]) // problem.checks) * max(1, len(splits))
+        engine = default_engine()
 
         def ready(candidate: Candidate) -> Ready:
-            if before is None:
-                map = self._drawn_map(source, candidate.kernel, kind, allowed, seed)
-            else:
-                map = self.map_
-            rows = self._as_sweep_rows(
-                source, candidate.kernel, map, kind, passes, max(1, len(splits)),
-                min(2, len(candidates)),
-            )  # fmt: skip
+            with computing_on(engine):
+                if before is None:
+                    map = self._drawn_map(source, candidate.kernel, kind, allowed, seed)
+                else:
+                    map = self.map_
+                rows = self._as_sweep_rows(
+                    source, candidate.kernel, map, kind, passes, max(1, len(splits)),
+                    min(2, len(candidates)),
+                )  # fmt: skip
             copies = (max(1, len(splits)) + 1) * (2 if self.average else 1)
             check_memory(
                 len(steps), Y.shape[1], rows.n_features, Y.itemsize, copies,
@@ -133,17 +135,20 @@ class SGMMachine(SGMParameters):
             )  # fmt: skip
             return Ready(candidate, map, rows)
 
-        if single:
-            found, path = ready(candidates[0]), None
-            state = passed(
-                problem, found.rows, steps.schedule(len(kept)), int(checks[0]),
-                np.random.RandomState(order), before,
-            )  # fmt: skip
-            self.stopped_, check = "passes", int(checks[0])
-        else:
-            found, state, path, check = self._search(
-                problem, candidates, ready, positions, score, method, checks, order, before
-            )
+        # Steps wait for each other: they are taken on the host, whatever makes the features.
+        with computing_on(host_engine()):
+            if single:
+                found, path = ready(candidates[0]), None
+                state = passed(
+                    problem, found.rows, steps.schedule(len(kept)), int(checks[0]),
+                    np.random.RandomState(order), before,
+                )  # fmt: skip
+                self.stopped_, check = "passes", int(checks[0])
+            else:
+                found, state, path, check = self._search(
+                    problem, candidates, ready, positions, score, method, checks, order,
+                    before,
+                )  # fmt: skip
         whole, part = divmod(check, problem.checks)
         self.epochs_ = whole if part == 0 else check / problem.checks
         self._set_features(kind, found.map, found.candidate)

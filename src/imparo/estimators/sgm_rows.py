@@ -7,7 +7,14 @@ import numpy as np
 from scipy import sparse
 
 from imparo.data.sources import Source, stacked
-from imparo.engine import CACHED_COLUMNS, Array, row_blocks, rows_within
+from imparo.engine import (
+    CACHED_COLUMNS,
+    Array,
+    computing_on,
+    default_engine,
+    row_blocks,
+    rows_within,
+)
 from imparo.errors import MemoryBudgetError
 from imparo.features import FeatureMap
 from imparo.kernels import Kernel
@@ -46,6 +53,7 @@ class FeatureRows:
         self, source: Source, map: FeatureMap | None, memory: int, passes: int
     ) -> None:
         self.source, self.map = source, map
+        self._engine = default_engine()
         n, d = source.shape
         self.n_features = d if map is None else len(map)
         self._sparse = sparse.issparse(next(source.blocks(1))[1])
@@ -64,7 +72,10 @@ class FeatureRows:
                 self._stored[rows] = self._features(X)
 
     def _features(self, X: Any) -> Any:
-        return X if self.map is None else self.map.transform(X)
+        if self.map is None:
+            return X
+        with computing_on(self._engine):
+            return self.map.transform(X)
 
     def _take(self, positions: Array) -> Any:
         if self._stored is not None:

@@ -25,7 +25,7 @@ from imparo.kernels import Kernel, Linear, as_kernel
 
 _SAMPLE = 1000
 # Matrices of m × m numbers that are alive at once, besides one for every cell; more on a
-# device, where two penalties are solved for side by side.
+# device, where three penalties are solved for side by side.
 _MATRICES, _MATRICES_THERE = 8, 12
 
 

@@ -22,7 +22,7 @@ from imparo.errors import NotPositiveDefiniteError
 # Rows of a block: large enough for fast products, small enough for a cheap diagonal.
 _BLOCK = 2048
 # A shift of the diagonal by so many rounding errors, which grow with √m, is to be expected
-# and no one is told: it changes how fast iterations converge, not what to.
+# and no one is told: K_mm is not known any better.
 _EXPECTED = 8
 
 
@@ -257,7 +257,8 @@ def preconditioned_steps(
     length : array of shape (T,)
         How far to go along the direction that ``product`` was called with last.
     left : float
-        The norm of the residual over that of the start, the largest of the columns.
+        The norm of the residual over that of the start, the largest of the columns. There
+        are no more steps where rounding errors leave no direction to go.
     """
     xp = engine.xp
     rest, direction = gradient, gradient
@@ -273,6 +274,8 @@ def preconditioned_steps(
         renewed = (rest**2).sum(axis=0)
         share = xp.where(first > 0, renewed / xp.where(first > 0, first, 1.0), 0.0)
         yield length, float(share.max()) ** 0.5
+        if not bool(live.any()):
+            return
         turn = xp.where(live, renewed / xp.where(live, energy, xp.ones_like(energy)), 0.0)
         direction = rest + turn * direction
         energy = xp.where(live, renewed, 0.0)
