@@ -73,7 +73,7 @@ html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "start": [], "choosing": []}
+html_sidebars = {"index": [], "start": [], "choosing": [], "gpu": []}
 html_theme_options = {
     "logo": {
         "text": "imparo",
@@ -81,7 +81,7 @@ html_theme_options = {
         "image_dark": "_static/mark.svg",
     },
     "navbar_align": "left",
-    "header_links_before_dropdown": 7,
+    "header_links_before_dropdown": 8,
     "show_toc_level": 2,
     "show_nav_level": 1,
     "navigation_depth": 3,

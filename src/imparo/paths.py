@@ -48,6 +48,8 @@ class Path:
         Smaller is better among equal errors, same shape.
     losses : array or None
         Means of the loss that was minimized, on the rows held out, same shape.
+    device : str
+        Where it was computed, and on a device how products were summed.
     """
 
     errors: Array
@@ -57,6 +59,7 @@ class Path:
     train_errors: Array
     tie_breaker: Array
     losses: Array | None = None
+    device: str = "cpu"
 
     @property
     def best_index(self) -> tuple[int, ...]:
@@ -137,6 +140,7 @@ class Path:
         found = {
             "metric": self.metric,
             "method": self.method,
+            "device": self.device,
             "axes": {name: grid.tolist() for name, grid in self.axes.items()},
             "errors": _finite(self.errors.tolist()),
             "train_errors": _finite(self.train_errors.tolist()),

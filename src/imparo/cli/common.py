@@ -11,6 +11,7 @@ code meaning
 5    the budget of time or memory does not allow it
 6    an optional package is missing
 7    a model file is damaged or not one of imparo's
+8    a device is not there, or failed
 130  interrupted
 141  whoever reads the output has stopped reading, as ``head`` does
 ==== =======================================================================
@@ -30,13 +31,15 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from imparo.errors import FileFormatError, ImparoWarning
+from imparo.errors import DeviceError, FileFormatError, ImparoWarning
 
-BUG, DATA, FILE, BUDGET, PACKAGE, MODEL, INTERRUPTED, PIPE = 1, 3, 4, 5, 6, 7, 130, 141
+BUG, DATA, FILE, BUDGET, PACKAGE, MODEL, DEVICE = 1, 3, 4, 5, 6, 7, 8
+INTERRUPTED, PIPE = 130, 141
 # The first that fits counts: some errors are of two kinds.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
     (FileFormatError, MODEL),
+    (DeviceError, DEVICE),
     (MemoryError, BUDGET),
     (ImportError, PACKAGE),
     (OSError, FILE),

@@ -13,6 +13,7 @@ from imparo.cli.options import (
     Names,
     check_place,
     command_line,
+    device_option,
     json_option,
     reading,
     reading_options,
@@ -28,6 +29,7 @@ from imparo.cli.telling import tell_evaluation
 @click.option("--target", "-t", type=Names(), default="", metavar="COLUMNS",
               help="Name of the target in DATA, if it is not that of the fit.")  # fmt: skip
 @report_option
+@device_option
 @reading_options
 @json_option
 @guarded
@@ -47,13 +49,13 @@ def evaluate(model: Path, data: str, target: list[str], reports: tuple[Path, ...
     from imparo.reports import check_report_path, evaluation_page, write_report
     from imparo.tabular import evaluate_table, open_model
     from imparo.tabular.accounting import environment
-    from imparo.tabular.predicting import open_for
+    from imparo.tabular.predicting import on_device, open_for
 
     out = console(as_json)
     for path in reports:
         check_place(path, "report", [data, model])
         check_report_path(path)
-    found = open_model(model)
+    found = on_device(open_model(model), options["device"])
     read = reading(**{name: options[name] for name in READING})
     rows = open_for(found, data, **read)
     with steps(out) as show:

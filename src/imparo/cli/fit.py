@@ -15,6 +15,7 @@ from imparo.cli.options import (
     Numbers,
     check_place,
     command_line,
+    device_option,
     json_option,
     reading,
     reading_options,
@@ -38,6 +39,7 @@ _method_options = together(
         "--memory", type=Memory(),
         help="For the whole program, such as 2GB; half of the machine's if left out.",
     ),
+    device_option,
     click.option("--kernel", help="gaussian, matern32, laplacian, linear …; chosen by auto."),
     click.option(
         "--sigma", type=Numbers(("median", "scale", "learned", "per-feature", "auto")),
@@ -125,6 +127,7 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
       imparo fit houses.csv --target price -o model.imparo --report report.html
       imparo fit logs/ --target failed --time when --budget 300
       imparo fit 'part-*.parquet' --target y --memory 2GB --method nystrom --centers 1000
+      imparo fit big.parquet --target y --method nystrom --centers 20000 --device cuda
       imparo fit patients.csv --target outcome --group patient --drop name,address
       imparo fit concrete --json
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
@@ -147,11 +150,11 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
     with steps(out) as show:
         fitted = fit_table(
             data, target or None, task=options["task"], method=options["method"],
-            budget=options["budget"], memory=options["memory"], columns=options["columns"],
-            drop=options["drop"], weight=options["weight"], group=options["group"],
-            time=options["time_column"], split=options["split"], test=options["test"],
-            missing=options["missing"], seed=options["seed"], scratch=scratch,
-            curve=bool(reports), command=command_line(), progress=show,
+            budget=options["budget"], memory=options["memory"], device=options["device"],
+            columns=options["columns"], drop=options["drop"], weight=options["weight"],
+            group=options["group"], time=options["time_column"], split=options["split"],
+            test=options["test"], missing=options["missing"], seed=options["seed"],
+            scratch=scratch, curve=bool(reports), command=command_line(), progress=show,
             read=reading(**{name: options[name] for name in READING}), **given,
         )  # fmt: skip
     if output is not None:

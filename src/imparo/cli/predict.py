@@ -12,6 +12,7 @@ from imparo.cli.options import (
     READING,
     Names,
     check_place,
+    device_option,
     json_option,
     reading,
     reading_options,
@@ -32,6 +33,7 @@ from imparo.cli.steps import steps
     "--keep", type=Names(), default="", metavar="COLUMNS",
     help="Columns of DATA to write before the predictions, such as an identifier.",
 )  # fmt: skip
+@device_option
 @reading_options
 @json_option
 @guarded
@@ -51,11 +53,11 @@ def predict(model: Path, data: str, output: Path | None, probabilities: bool, ke
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
     from imparo.data.writers import open_writer
     from imparo.tabular import open_model, predict_blocks
-    from imparo.tabular.predicting import open_for, prediction_names
+    from imparo.tabular.predicting import on_device, open_for, prediction_names
 
     out = console(as_json or output is None)
     check_place(output, "predictions", [data, model])
-    found = open_model(model)
+    found = on_device(open_model(model), options["device"])
     read = reading(**{name: options[name] for name in READING})
     rows = open_for(found, data, **read)
     if probabilities and found.task != "classification":

@@ -137,6 +137,8 @@ def _method(account: "Account") -> str:
             words.append(f"{chosen[name]:,} {what}")
     if "averaged_models" in chosen:
         words.append(f"average of {chosen['averaged_models']} models")
+    if "device" in chosen:
+        words.append(f"on {chosen['device']}")
     return ", ".join(words)
 
 

@@ -1,6 +1,7 @@
 """Where an estimator computes: its ``device``, tensors in and out, and what if a GPU fails."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,7 @@ def fit_on_device(estimator: Any, X: Any, work: Callable[[], Any]) -> Any:
     Parameters
     ----------
     estimator : estimator
-        With ``device``; gets ``device_``.
+        With ``device``; gets ``device_``, which its path tells too.
     X : array or tensor
         The rows: they are computed with where they are if ``device`` is None.
     work : callable
@@ -57,6 +58,9 @@ def _work_on(engine: Engine, estimator: Any, work: Callable[[], Any]) -> Any:
     with computing_on(engine), told_of_failures(engine):
         found = work()
     estimator.device_ = described(engine)
+    path = getattr(estimator, "path_", None)
+    if path is not None and engine.resident:
+        estimator.path_ = replace(path, device=estimator.device_)
     return found
 
 

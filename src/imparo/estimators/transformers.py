@@ -10,7 +10,7 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.centers import uniform_positions
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, choose_engine, computing_on, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.candidates import (
     PER_FEATURE,
@@ -20,6 +20,7 @@ from imparo.estimators.candidates import (
     is_learned,
     learned_candidates,
 )
+from imparo.estimators.devices import like, on_host
 from imparo.estimators.inputs import all_or_nothing, check_dtype, check_rows
 from imparo.features import SplineFeatures, as_feature_rule
 from imparo.kernels import Kernel, as_kernel
@@ -80,6 +81,9 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         m: a number, √n, or √n·log n (at most 2048).
     features : str or FeatureRule, default "fourier"
         As for :class:`RandomFeatureRegressor`.
+    device : str, torch.device or None, default None
+        Where features are computed if that is sooner, transfers included: "cuda", "auto" or
+        "cpu"; where the rows are if None. Features of a tensor are a tensor.
     dtype : "float32", "float64" or None, default None
         Type of the features; that of X if None.
     random_state : int, RandomState or None, default None
@@ -118,6 +122,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         sigma: Any = "median",
         n_features: Any = "auto",
         features: Any = "fourier",
+        device: Any = None,
         dtype: Any = None,
         random_state: Any = None,
     ) -> None:
@@ -125,6 +130,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         self.sigma = sigma
         self.n_features = n_features
         self.features = features
+        self.device = device
         self.dtype = dtype
         self.random_state = random_state
 
@@ -207,11 +213,13 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         array of shape (k, m)
         """
         check_is_fitted(self, "map_")
-        return self.map_.transform(self._checked(X, reset=False))
+        rows = self._checked(X, reset=False)
+        with computing_on(choose_engine(self.device, X)):
+            return like(self.map_.transform(rows), X)
 
     def _checked(self, X: Any, reset: bool) -> Any:
         X = validate_data(
-            self, check_rows(X), accept_sparse="csr", dtype=check_dtype(self.dtype),
+            self, check_rows(on_host(X)), accept_sparse="csr", dtype=check_dtype(self.dtype),
             order="C", reset=reset,
         )  # fmt: skip
         return sparse.csr_array(X) if sparse.issparse(X) else X

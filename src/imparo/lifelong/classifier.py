@@ -59,7 +59,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
     unknown_below : float, default 0
         ``predict`` answers ``unknown_label`` where the confidence is below.
     unknown_label : default "unknown"
-    forgetting, forgetting_kind, intercept, drift, dtype
+    forgetting, forgetting_kind, intercept, drift, device, dtype
         As for :class:`~imparo.RecursiveRegressor`.
     random_state : int, default 0
         Seed of what is kept of the examples held out.

@@ -51,6 +51,9 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
     drift : "record", "forget" or None, default "record"
         Whether the prequential error is watched for changes, and whether earlier samples are
         faded when it rises, to the weight of those since the change.
+    device : str, torch.device or None, default None
+        Where features of blocks are computed if that is sooner, transfers included: "cuda",
+        "auto" or "cpu". The recursion goes row by row and stays on the CPU.
     dtype : "float32", "float64" or None, default None
         Type to compute in; float64 if None, also for rows in float32.
 

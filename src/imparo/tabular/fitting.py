@@ -69,6 +69,7 @@ def fit_table(
     method: str = "auto",
     budget: float | None = None,
     memory: int | str | None = None,
+    device: str | None = None,
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     weight: str | None = None,
@@ -106,6 +107,8 @@ def fit_table(
         Seconds for "auto", 60 by default; reading and the test are not counted.
     memory : int, str or None
         Bytes, or "2GB", for the whole process; half of the machine's if None.
+    device : str, optional
+        "cuda", "cuda:1", "auto" or "cpu": where the fit and its test are computed.
     columns, drop : sequences of str
         Columns to learn from, all but the others if empty; columns to leave out.
     weight, group, time : str, optional
@@ -173,9 +176,11 @@ def fit_table(
             weights = None if table.weight is None else table.weight[parts.fit]
             inputs, X = _prepared(table, parts, weights, chosen, place, allowed, show)
         y_fit = y[parts.fit]
+        room: Any = _room(allowed)
         machine = chosen.machine(
-            task, prepared=inputs is not None, memory=_room(allowed), random_state=seed,
-            validation=parts.validation, progress=show,
+            task, prepared=inputs is not None,
+            memory=room if device is None else {"host": room}, device=device,
+            random_state=seed, validation=parts.validation, progress=show,
         )  # fmt: skip
         with clock("fitting"):
             _learn(machine, X, y_fit, weights)
@@ -201,6 +206,7 @@ def fit_table(
             allowed, sum(s.written for s in made), [*roles.notes, *notes], warned,
             command or accounting.as_code(source, target, method, given), source,
         )  # fmt: skip
+    machine.set_params(device=None)  # a model is used on any machine
     model.made = accounting.summary(account)
     return TableFit(model, account, cut)
 

@@ -55,7 +55,7 @@ class Method:
         prepared : bool
             Whether rows are prepared already, which only "auto" can do itself.
         **settings
-            ``memory``, ``validation``, ``random_state``, ``progress``.
+            ``memory``, ``device``, ``validation``, ``random_state``, ``progress``.
         """
         kind = "Classifier" if task == CLASSIFICATION else "Regressor"
         cls = getattr(estimators, METHODS[self.name][0] + kind)
@@ -94,6 +94,9 @@ def chosen_parameters(machine: Any) -> dict[str, Any]:
         value = getattr(machine, f"{name}_", getattr(machine, name, None))
         if isinstance(value, str) and value not in ("none", "auto", "tikhonov"):
             found[name] = value
+    device = getattr(machine, "device_", "cpu")
+    if device != "cpu":
+        found["device"] = device
     if len(getattr(machine, "members_", ())) > 1:
         found["averaged_models"] = len(machine.members_)
     return found

@@ -9,7 +9,7 @@ import numpy as np
 
 from imparo.data import Frame
 from imparo.data.readers import Rows
-from imparo.engine import Array
+from imparo.engine import Array, choose_engine
 from imparo.errors import FileFormatError
 from imparo.persistence import load
 from imparo.tabular.fitting import judge_block
@@ -45,6 +45,28 @@ def open_model(path: str | os.PathLike[str]) -> Any:
             f"{path} holds a {type(model).__name__}, which does not know its columns by name; "
             "load it with imparo.load in Python, or fit one with imparo fit"
         )
+    return model
+
+
+def on_device(model: Any, device: str | None) -> Any:
+    """Return the model, told where to compute; learners from folders compute here.
+
+    Parameters
+    ----------
+    model : TableModel or learner
+    device : str or None
+        None leaves it as it is.
+
+    Returns
+    -------
+    TableModel or learner
+        The same.
+    """
+    if device is not None:
+        choose_engine(device)  # a device that is not there is told before any work
+        machine = getattr(model, "machine", None)
+        if machine is not None and hasattr(machine, "device"):
+            machine.device = device
     return model
 
 
