@@ -75,8 +75,9 @@ def test_the_lifelong_example_of_the_readme_recognises_the_ball(tmp_path, monkey
 
 @pytest.mark.parametrize("page", [p for p in PAGES if ">>> " in text_of(p)], ids=name_of)
 def test_the_checks_of_a_page_hold(page, tmp_path, monkeypatch):
-    if "pandas" in text_of(page):
-        pytest.importorskip("pandas")
+    for package in ("pandas", "torch"):
+        if package in text_of(page):
+            pytest.importorskip(package)
     monkeypatch.chdir(tmp_path)
     # The fence under an answer is not part of it.
     text = re.sub(r"^ *(`{3,}|:{3,}).*$", "", text_of(page), flags=re.M)

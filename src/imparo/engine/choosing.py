@@ -220,6 +220,6 @@ def told_of_failures(engine: Engine) -> Iterator[None]:
         if is_device_failure(error):
             raise DeviceError(
                 f"{engine.name} failed in the middle ({str(error).splitlines()[0]}); the model "
-                "is as it was before: fit again in a new process, or with device='cpu'"
+                "is as it was before: try again in a new process, or with device='cpu'"
             ) from error
         raise

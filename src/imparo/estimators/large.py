@@ -63,6 +63,17 @@ def largest_size(memory: int, itemsize: int) -> int:
     return int(np.sqrt(_SHARE * memory / itemsize))
 
 
+def check_room(size: int, memory: int, itemsize: int) -> None:
+    """Raise unless the preconditioner of so many centers fits into memory."""
+    most = largest_size(memory, itemsize)
+    if size > most:
+        raise MemoryBudgetError(
+            f"the preconditioner of {size:,} centers needs {size * size * itemsize:,} bytes, "
+            f"{_SHARE:.0%} of memory at most, and memory is {memory:,}; use at most {most:,} "
+            "centers, dtype='float32', or raise memory"
+        )
+
+
 class LargeProblem:
     """The rows, the centers and the factor of K_mm, for every penalty and split.
 
@@ -79,13 +90,7 @@ class LargeProblem:
         self.rows, self.map, self.engine = rows, map, rows.engine
         self.has_intercept = intercept
         dtype, m = rows.source.dtype, len(map)
-        most = largest_size(rows.memory, dtype.itemsize)
-        if m > most:
-            raise MemoryBudgetError(
-                f"the preconditioner of {m:,} centers needs {m * m * dtype.itemsize:,} bytes, "
-                f"{_SHARE:.0%} of memory at most, and memory is {rows.memory:,}; use at most "
-                f"{most:,} centers, dtype='float32', or raise memory"
-            )
+        check_room(m, rows.memory, dtype.itemsize)
         used = int((rows.cell >= 0).sum())
         left = _SHARE_OF_KERNEL * rows.memory - 1.25 * m * m * dtype.itemsize
         store = passes > 1 and used * m * dtype.itemsize <= left - rows.memory / 8
@@ -297,8 +302,8 @@ def _stagnates(errors: list[float]) -> bool:
 
 def solve_large(
     problem: LargeProblem, cells: Cells, penalty: float, most: int, start: Array | None
-) -> tuple[Solved, int]:
-    """Return the model at one penalty, fitted to all rows, and its iterations.
+) -> tuple[Solved, int, bool]:
+    """Return the model at one penalty on all rows, its iterations, and whether they converged.
 
     Parameters
     ----------
@@ -312,13 +317,17 @@ def solve_large(
 
     Returns
     -------
-    Solved, int
+    model : Solved
+    iterations : int
+    converged : bool
+        Whether the residual is down to what is asked for.
     """
     fit = problem.fit(np.ones(len(cells), bool))
     if start is not None:
         fit.start(start)
-    done = 0
-    for _ in track(fit.steps(penalty, most), most, "final fit", problem.rows.progress):
-        done += 1
+    steps = track(fit.steps(penalty, most), most, "final fit", problem.rows.progress)
+    left = list(steps)
     coef = problem.engine.to_host(fit.alpha).astype(problem.rows.source.dtype)
-    return Solved(coef, fit.intercept(), primal=False), done
+    # Fewer than were allowed: the residual is down, or rounding errors leave nothing to do.
+    converged = len(left) < most or left[-1] <= _CONVERGED[problem.rows.source.dtype]
+    return Solved(coef, fit.intercept(), primal=False), len(left), converged

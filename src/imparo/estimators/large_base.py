@@ -18,6 +18,7 @@ from imparo.estimators.large import (
     PENALTIES,
     LargeProblem,
     Walked,
+    check_room,
     largest_size,
     solve_large,
     walk,
@@ -155,6 +156,7 @@ class LargeMachine(Subsampled):
         if isinstance(self.n_centers, str):
             room = largest_size(rows.memory, source.dtype.itemsize)
             sizes = sizes[sizes <= max(room, int(sizes[0]))]
+        check_room(int(sizes[-1]), rows.memory, source.dtype.itemsize)
         tried: list[_Tried] = []
         problem: LargeProblem | None = None
         for candidate in candidates:
@@ -181,8 +183,8 @@ class LargeMachine(Subsampled):
         self.sigma_, self.kernel_ = candidate.sigma, candidate.kernel
         i, t = best.point if best.walks else (0, most - 1)
         self.penalty_, self.n_centers_ = float(best.penalties[i]), len(used)
-        model = self._final(problem, cells, best, most if single else t + 1, most)
-        if single and isinstance(self.iterations, str) and self.iterations_ == most:
+        model, converged = self._final(problem, cells, best, most if single else t + 1, most)
+        if single and isinstance(self.iterations, str) and not converged:
             warn_user(
                 f"{most} iterations did not converge; give iterations=... for more, a larger "
                 "penalty, or several penalties to choose from by held-out rows",
@@ -210,8 +212,8 @@ class LargeMachine(Subsampled):
 
     def _final(
         self, problem: LargeProblem, cells: Cells, best: "_Tried", steps: int, most: int
-    ) -> Solved:
-        """Return the model on all rows, starting from the one that was judged the best."""
+    ) -> tuple[Solved, bool]:
+        """Return the model on all rows, from the best that was judged; and if it converged."""
         first = best.walks[0] if best.walks else None
         if self._loss_name() == "logistic":
             start = None
@@ -220,10 +222,12 @@ class LargeMachine(Subsampled):
             model, self.iterations_ = solve_logistic(
                 problem, cells, self.penalty_, most, start, best.used.rows
             )
-        else:
-            alpha = None if first is None else first.start
-            model, self.iterations_ = solve_large(problem, cells, self.penalty_, steps, alpha)
-        return model
+            return model, True
+        alpha = None if first is None else first.start
+        model, self.iterations_, converged = solve_large(
+            problem, cells, self.penalty_, steps, alpha
+        )
+        return model, converged
 
     def _set_centers(self, used: Centers) -> None:
         self.centers_, self.center_rows_ = used.X, used.rows

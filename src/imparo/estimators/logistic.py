@@ -124,6 +124,9 @@ class LogisticFit:
             return P.to_beta(P.from_alpha(gradient) + ridge * beta, transpose=True)
 
         gradient = values.back(self._cells, slopes)
+        pulled, total = self.alpha * 0.0, curvature.sum(axis=0) + 1e-300
+        if self._problem.has_intercept:
+            pulled = values.back(self._cells, curvature)
         rest = to_u(-gradient, -self._beta)
         step_F = engine.zeros(tuple(self.F.shape), np.dtype(np.float64))
         last: list[Array] = []
@@ -134,32 +137,37 @@ class LogisticFit:
             image = values.product(
                 self._cells, alpha, row_weights=curvature, predictions=step_F, held=self._held
             )
-            last[:] = [alpha, beta]
-            return to_u(image, beta)
+            # The intercept follows: its best change for this one of F is taken out.
+            shift = self.shift * 0.0
+            if self._problem.has_intercept:
+                shift = -(curvature * step_F).sum(axis=0) / total
+            last[:] = [alpha, beta, shift]
+            return to_u(image + pulled * shift, beta)
 
         size = float((rest**2).sum()) ** 0.5
         wanted = min(_INEXACT, size)
         total_alpha, total_beta = self.alpha * 0.0, self._beta * 0.0
-        total_F, passes = self.F * 0.0, 1
+        total_F, total_shift, passes = self.F * 0.0, self.shift * 0.0, 1
         steps = preconditioned_steps(rest, product, engine)
         for _, (length, left) in zip(range(most), steps, strict=False):
             passes += 1
             total_alpha = total_alpha + length * last[0]
             total_beta = total_beta + length * last[1]
             total_F = total_F + length * step_F
+            total_shift = total_shift + length * last[2]
             if left <= wanted:
                 break
-        self._move(total_alpha, total_beta, total_F, penalty)
+        self._move(total_alpha, total_beta, total_F, total_shift, penalty)
         return passes
 
-    def _move(self, alpha: Array, beta: Array, F: Array, penalty: float) -> None:
+    def _move(self, alpha: Array, beta: Array, F: Array, shift: Array, penalty: float) -> None:
         """Take the step of every output, halved until its objective falls."""
         engine = self.engine
         before = self._objective(self.F + self.shift, self._beta, penalty)
         share = engine.zeros((alpha.shape[1],), np.dtype(np.float64)) + 1.0
         for _ in range(_HALVINGS):
             now = self._objective(
-                self.F + share * F + self.shift, self._beta + share * beta, penalty
+                self.F + self.shift + share * (F + shift), self._beta + share * beta, penalty
             )
             worse = ~(now <= before)
             if not bool(worse.any()):
@@ -168,7 +176,7 @@ class LogisticFit:
         else:
             share = engine.xp.where(worse, share * 0.0, share)
         self.alpha, self._beta = self.alpha + share * alpha, self._beta + share * beta
-        self.F = self.F + share * F
+        self.F, self.shift = self.F + share * F, self.shift + share * shift
 
     def _set_shift(self) -> None:
         """Set the intercepts to their best by Newton's method: no pass is needed."""

@@ -139,7 +139,9 @@ def _scan(
                 )
             # Copies: who gives the block may fill the same memory with the next one.
             outputs.append(_copied(y))
-            weights.append(np.ones(y.shape[0]) if weight is None else np.array(weight, float))
+            weights.append(
+                np.ones(y.shape[0]) if weight is None else np.array(on_host(weight), float)
+            )
             if weights[-1].shape != (y.shape[0],):
                 raise ValueError(
                     f"a block has {y.shape[0]} rows and weights of shape {weights[-1].shape}; "
