@@ -1,6 +1,7 @@
 """Models that were fitted on a device: files and copies, and what if a device fails."""
 
 import copy
+import gc
 import pickle
 import re
 
@@ -342,3 +343,25 @@ def test_other_errors_are_not_blamed_on_the_device(rows, monkeypatch):
     with pytest.raises(RuntimeError, match="shapes") as caught:
         clone(MODELS[1]).fit(X, y)
     assert type(caught.value) is RuntimeError
+
+
+@pytest.mark.parametrize(
+    "settings", [{"solver": "direct"}, {"solver": "cg"}, {"loss": "logistic"}]
+)
+def test_nothing_of_the_size_of_a_matrix_outlives_a_model(settings):
+    """Cycles would keep the memory of a card until Python looks for them."""
+    rng = np.random.default_rng(0)
+    X, m = rng.normal(size=(300, 3)), 120
+    cls = NystromClassifier if "loss" in settings else NystromRegressor
+    y = X[:, 0] > 0 if "loss" in settings else X[:, 0]
+    gc.collect()
+    gc.disable()
+    try:
+        model = cls(sigma=1.0, n_centers=m, device="torch:cpu", random_state=0, **settings)
+        model.fit(X, y)
+        model.predict(X)
+        del model
+        tensors = (A for A in gc.get_objects() if type(A) is torch.Tensor)
+        assert not [tuple(A.shape) for A in tensors if A.numel() >= m * m]
+    finally:
+        gc.enable()

@@ -66,7 +66,7 @@ class Preconditioner:
         dtype: np.typing.DTypeLike,
         engine: Engine,
     ) -> None:
-        self._rows, self._size, self._engine = kernel_rows, size, engine
+        self._size, self._engine = size, engine
         self._dtype = np.dtype(dtype)
         self._M = _row_major_zeros(engine, (size, size), self._dtype)
         self._blocks = list(row_blocks(size, _BLOCK))
@@ -75,21 +75,23 @@ class Preconditioner:
         self.penalty: float | None = None
         eps = float(np.finfo(self._dtype).eps)
         mean = float(engine.to_host(kernel_rows(0, min(size, 256)).diagonal()).mean())
-        self._expected = _EXPECTED * eps * np.sqrt(size) * mean
+        expected = _EXPECTED * eps * np.sqrt(size) * mean
         self.shift = 0.0
 
         def attempt(jitter: float) -> bool | None:
-            self.shift = self._expected + jitter
-            return self._factor_kernel(self.shift)
+            self.shift = expected + jitter
+            return self._factor_kernel(kernel_rows, self.shift)
 
         what = "kernel matrix of the centers, for the preconditioner,"
-        factor_with_jitter(attempt, max(mean, self._expected), self._dtype, what)
+        factor_with_jitter(attempt, max(mean, expected), self._dtype, what)
 
-    def _factor_kernel(self, shift: float) -> bool | None:
+    def _factor_kernel(
+        self, kernel_rows: Callable[[int, int], Array], shift: float
+    ) -> bool | None:
         """Put the factor T of K_mm + shift·I in the upper triangle; None where it fails."""
         engine, M = self._engine, self._M
         for block in self._blocks:
-            rows = self._rows(block.start, block.stop)
+            rows = kernel_rows(block.start, block.stop)
             M[block, block.start :] = engine.cast(rows, self._dtype)
         self._T = []
         for i, block in enumerate(self._blocks):
