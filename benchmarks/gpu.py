@@ -31,7 +31,8 @@ from imparo import (
 )
 from imparo.engine import choose_engine, computing_on
 from imparo.estimators import large
-from imparo.estimators.passes import Stream, accumulate
+from imparo.estimators.blocks import Stream
+from imparo.estimators.passes import accumulate
 from imparo.features import Fourier, NystromMap
 from imparo.kernels import Gaussian
 

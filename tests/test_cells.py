@@ -12,12 +12,12 @@ import imparo
 from imparo.data.sources import ArraySource
 from imparo.engine import blocks as engine_blocks
 from imparo.errors import MemoryBudgetError
-from imparo.estimators import map_search, passes
+from imparo.estimators import blocks, map_search
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.map_search import Fitted, Grid, judge, solve
 from imparo.estimators.passes import (
     Models,
-    Stream,
     accumulate,
     extend,
     raw_is_accurate,
@@ -192,7 +192,7 @@ def test_a_pass_gives_the_statistics_of_every_cell(monkeypatch, raw, splits, wei
     rows, map, cells, X = problem(splits=splits, weighted=weighted)
     per_row = (4 * len(map) + 3 * 2) * 8
     monkeypatch.setattr(engine_blocks, "PREFERRED_BLOCK_BYTES", block * per_row)
-    monkeypatch.setattr(passes, "_HIGH", 1)
+    monkeypatch.setattr(blocks, "_HIGH", 1)
     assert rows.block_size(len(map)) == block
     found = accumulate(rows, map, raw=raw)
     for ours, theirs in zip(found, expected_statistics(rows, map, cells, X), strict=True):

@@ -16,7 +16,8 @@ from imparo.errors import NotPositiveDefiniteError
 from imparo.features import NystromMap
 from imparo.incremental_nystrom import incremental_nystrom
 from imparo.kernels import Gaussian, Laplacian, Matern
-from imparo.nested import NestedRidge, trusted
+from imparo.moments import trusted
+from imparo.nested import NestedRidge
 from imparo.statistics import Statistics
 
 P, T = 7, 2

@@ -14,9 +14,9 @@ from imparo import NystromRegressor, NytroClassifier, NytroRegressor
 from imparo.data.sources import ArraySource
 from imparo.errors import SelectionWarning
 from imparo.estimators import nytro_base
+from imparo.estimators.blocks import Stream
 from imparo.estimators.normal import GRAM, RECOMPUTED, STORED, Normal, cheapest_form
 from imparo.estimators.nytro_walk import Stopping
-from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
 from imparo.filters import ConjugateGradient, Landweber, NuMethod
 from imparo.kernels import Gaussian, Linear

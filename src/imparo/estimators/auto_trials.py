@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from imparo.engine import Array
-from imparo.estimators.problems import predict_in_blocks
+from imparo.estimators.predicting import predict_in_blocks
 from imparo.estimators.solve import Solved
 from imparo.kernels import Kernel, Matern
 from imparo.paths import Path

@@ -24,7 +24,8 @@ from imparo.estimators.inputs import (
     check_rows,
     used_rows,
 )
-from imparo.estimators.problems import Rows, make_problem, predict_by_points
+from imparo.estimators.predicting import predict_by_points
+from imparo.estimators.problems import Rows, make_problem
 from imparo.estimators.search import Search, best_candidate
 from imparo.estimators.solve import Solved, solve
 from imparo.estimators.splits import Splits, check_validation, make_splits

@@ -8,7 +8,7 @@ import numpy as np
 
 from imparo.engine import Array, Engine, with_smaller_blocks
 from imparo.errors import MemoryBudgetError
-from imparo.estimators.passes import Block, Stream
+from imparo.estimators.blocks import Block, Stream
 from imparo.features import FeatureMap
 from imparo.scores import Score
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from imparo.engine import Array, Engine
 from imparo.errors import MemoryBudgetError
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.kernel_rows import KernelRows
-from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Solved
 from imparo.features.center_map import CenterMap
 from imparo.filters import Preconditioner, preconditioned_steps

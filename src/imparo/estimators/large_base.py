@@ -10,6 +10,7 @@ from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, memory_for
 from imparo.errors import PrecisionWarning, warn_user
 from imparo.estimators import grids
+from imparo.estimators.blocks import Stream
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
@@ -24,7 +25,6 @@ from imparo.estimators.large import (
     walk,
 )
 from imparo.estimators.logistic import solve_logistic, walk_logistic
-from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import GCV, Splits, make_splits
 from imparo.estimators.subsampled import Centers, Subsampled, are_given, n_given

@@ -16,10 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 from imparo.data.sources import Source
 from imparo.engine import Array, engine_holding
 from imparo.estimators import grids
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import all_or_nothing, used_rows
 from imparo.estimators.map_search import Fitted, Grid, judge, solve
-from imparo.estimators.passes import Stream, accumulate
+from imparo.estimators.passes import accumulate
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import GCV, Splits, make_splits
 from imparo.estimators.streamed import Streamed

@@ -7,10 +7,10 @@ import numpy as np
 
 from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, host_engine, threads_for
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
     Models,
-    Stream,
     accumulate,
     extend,
     raw_is_accurate,
@@ -18,7 +18,8 @@ from imparo.estimators.passes import (
 )
 from imparo.estimators.solve import Solved
 from imparo.features import FeatureMap
-from imparo.nested import NestedRidge, trusted
+from imparo.moments import trusted
+from imparo.nested import NestedRidge
 from imparo.persistence import persistent
 from imparo.progress import track
 from imparo.scores import RootMeanSquare, Score, Scores

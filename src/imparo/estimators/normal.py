@@ -9,10 +9,10 @@ from collections.abc import Callable
 import numpy as np
 
 from imparo.engine import Array, engine_holding, is_tensor
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import sum_of
 from imparo.estimators.kernel_rows import KernelRows
 from imparo.estimators.map_search import Fitted
-from imparo.estimators.passes import Stream
 from imparo.features import NystromMap
 from imparo.scores import Score
 

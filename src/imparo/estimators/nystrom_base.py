@@ -6,11 +6,11 @@ import numpy as np
 
 from imparo.data.sources import Source
 from imparo.engine import Array
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.large_base import CG, DIRECT, LargeMachine
 from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
-from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Solved
 from imparo.estimators.subsampled import Centers
 from imparo.features import FeatureMap, NystromMap

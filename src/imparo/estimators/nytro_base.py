@@ -13,11 +13,11 @@ from imparo.data.sources import Source
 from imparo.engine import Array, host_engine
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
+from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import used_rows
 from imparo.estimators.normal import Normal, System, cheapest_form, largest_kernel_value
 from imparo.estimators.nytro_walk import Judge, Stopping, Walk, as_path
-from imparo.estimators.passes import Stream
 from imparo.estimators.solve import Iterated, Solved
 from imparo.estimators.splits import Splits, make_splits
 from imparo.estimators.subsampled import Subsampled

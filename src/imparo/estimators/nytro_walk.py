@@ -9,7 +9,7 @@ from imparo.engine import Array
 from imparo.estimators.cells import Cells
 from imparo.estimators.map_search import ridge_of
 from imparo.estimators.normal import Normal
-from imparo.nested import Moments, trusted
+from imparo.moments import Moments, trusted
 from imparo.paths import Path
 from imparo.scores import RootMeanSquare, Score
 

@@ -1,158 +1,21 @@
 """Passes over the rows: features of a block become statistics, or scores of models."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from imparo.data.sources import Source
-from imparo.engine import (
-    Array,
-    Engine,
-    engine_holding,
-    host_engine,
-    is_tensor,
-    power_of_two,
-    rows_within,
-    with_smaller_blocks,
-)
-from imparo.engine.sending import sent_ahead
+from imparo.engine import Array, Engine, engine_holding, power_of_two, with_smaller_blocks
+from imparo.estimators.blocks import Block, Stream
 from imparo.features import FeatureMap
-from imparo.progress import track
 from imparo.scores import Score
 from imparo.statistics import Statistics
 
-# Rows of a block that products of features are fastest with.
-_HIGH = 1024
 # Blocks of float32 features are summed in float32, so many rows for each column, before
 # they are added in float64: sums of many rows keep their digits at twice the speed.
 _FLUSH = 4
 # The rounding error that raw statistics may have, relative to the ridge they are used with.
 _RAW_ERROR = 1e-3
-
-
-class Block(NamedTuple):
-    """Rows of a pass, sorted by cell, where an engine computes.
-
-    Attributes
-    ----------
-    X, Y, weight : arrays of shape (b, d), (b, T) and (b,)
-        X in main memory where a map cannot take it elsewhere.
-    bounds : array of shape (C + 1,)
-        Where the cells begin and end.
-    positions : array of shape (b,)
-        Of the rows among all.
-    engine : Engine
-    """
-
-    X: Any
-    Y: Array
-    weight: Array
-    bounds: Array
-    positions: Array
-    engine: Engine
-
-    def features(self, map: FeatureMap, start: int = 0, stop: int | None = None) -> Array:
-        """Return ``map.evaluate`` of the rows, where the engine computes."""
-        return self.engine.asarray(map.evaluate(self.X, start, stop))
-
-
-@dataclass(frozen=True)
-class Stream:
-    """Rows to learn from: where they come from, outputs, weights and cells.
-
-    Attributes
-    ----------
-    source : Source
-    Y : array of shape (n, T)
-    weight : array of shape (n,)
-    cell : array of shape (n,)
-        The cell of every row; −1 for those not used.
-    n_cells : int
-    memory : int
-        Bytes that may be used where the engine computes.
-    progress : bool or callable
-    engine : Engine
-        Where blocks are computed.
-    """
-
-    source: Source
-    Y: Array
-    weight: Array
-    cell: Array
-    n_cells: int
-    memory: int
-    progress: Any
-    engine: Engine = field(default_factory=host_engine)
-
-    def block_size(self, n_columns: int) -> int:
-        """Return how many rows a block of so many features has."""
-        itemsize = self.source.dtype.itemsize
-        per_row = (4 * max(1, n_columns) + 3 * self.source.shape[1]) * itemsize
-        if self.engine.resident:
-            # Features, the same in float64, and weighted.
-            per_row = (8 + 8 + itemsize) * max(1, n_columns) + 4 * 8 * self.source.shape[1]
-            return max(1, min(self.memory // 4, self.engine.block_bytes) // per_row)
-        size = rows_within(per_row, self.memory // 4, "one row of features")
-        # Statistics of many columns are read and written with every block: it should be high.
-        return max(size, min(_HIGH, self.memory // (8 * per_row)))
-
-    def blocks(self, map: FeatureMap, n_columns: int, what: str) -> Iterator[Block]:
-        """Yield the rows in blocks for so many features of a map."""
-        return self.blocks_of(map, self.block_size(n_columns), what)
-
-    def blocks_of(self, map: FeatureMap, size: int, what: str) -> Iterator[Block]:
-        """Yield the rows in blocks of a size."""
-        n_blocks = -(-self.source.shape[0] // size)
-        sent = track(self._sent(map, size), n_blocks, what, self.progress)
-        if self.engine.resident:
-            yield from self._sorted_there(sent)
-            return
-        for rows, X, engine in sent:
-            cell = self.cell[rows]
-            positions = np.arange(rows.start, rows.stop)
-            Y, weight = self.Y[rows], self.weight[rows]
-            if self.n_cells > 1 or (cell < 0).any():
-                # Sorted before the kernel is evaluated: rows of X are shorter than those of K.
-                order = np.argsort(cell, kind="stable")
-                order = order[np.searchsorted(cell[order], 0) :]
-                X, Y, weight, cell = X[order], Y[order], weight[order], cell[order]
-                positions = positions[order]
-            bounds = np.searchsorted(cell, np.arange(self.n_cells + 1))
-            yield Block(X, Y, weight, bounds, positions, engine)
-
-    def _sorted_there(self, sent: Iterator[tuple[slice, Any, Engine]]) -> Iterator[Block]:
-        """Yield blocks sorted by cell on the device, which never waits for the host."""
-        there = {
-            e: (
-                e.asarray(self.Y),
-                e.asarray(self.weight),
-                e.asarray(self.cell.astype(np.int64)),
-            )
-            for e in self.engine.replicas
-        }
-        for rows, X, engine in sent:
-            (Y, weight, cell), xp = (part[rows] for part in there[engine]), engine.xp
-            counts = np.bincount(
-                self.cell[rows].astype(np.int64) + 1, minlength=self.n_cells + 1
-            )
-            bounds = np.concatenate([[0], np.cumsum(counts[1:])])
-            start: Any = rows.start
-            positions = xp.arange(start, rows.stop, device=cell.device)
-            if self.n_cells > 1 or counts[0]:
-                order = xp.argsort(cell, stable=True)[counts[0] :]
-                Y, weight, positions = Y[order], weight[order], positions[order]
-                X = X[order if is_tensor(X) else engine.to_host(order)]
-            yield Block(X, Y, weight, bounds, positions, engine)
-
-    def _sent(self, map: FeatureMap, size: int) -> Iterator[tuple[slice, Any, Engine]]:
-        engines, blocks = self.engine.replicas, self.source.blocks(size)
-        if self.engine.resident and map.portable:
-            yield from sent_ahead(blocks, engines)
-            return
-        for number, (rows, X) in enumerate(blocks):
-            yield rows, X, engines[number % len(engines)]
 
 
 def raw_is_accurate(

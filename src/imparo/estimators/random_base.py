@@ -12,7 +12,7 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
 from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
-from imparo.estimators.problems import predict_by_map
+from imparo.estimators.predicting import predict_by_map
 from imparo.estimators.solve import Solved
 from imparo.estimators.transformers import (
     check_features,

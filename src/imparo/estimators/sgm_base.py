@@ -14,7 +14,7 @@ from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
 from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_rows, used_rows
-from imparo.estimators.problems import predict_by_map, predict_by_points
+from imparo.estimators.predicting import predict_by_map, predict_by_points
 from imparo.estimators.sgm_parameters import EXACT, LINEAR, NYSTROM, SGMParameters
 from imparo.estimators.sgm_rows import FeatureRows, PointRows
 from imparo.estimators.sgm_steps import steps_of

@@ -9,6 +9,7 @@ from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, memory_for, parse_memory
 from imparo.errors import MemoryBudgetError
 from imparo.estimators import grids
+from imparo.estimators.blocks import Stream
 from imparo.estimators.candidates import (
     Candidate,
     candidates_of,
@@ -17,7 +18,6 @@ from imparo.estimators.candidates import (
     learned_candidates,
 )
 from imparo.estimators.cells import Cells
-from imparo.estimators.passes import Stream
 from imparo.estimators.splits import check_validation
 from imparo.estimators.streams import read_rows
 from imparo.filters import Tikhonov

@@ -13,7 +13,7 @@ from imparo.engine import Array, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
-from imparo.estimators.problems import predict_by_points
+from imparo.estimators.predicting import predict_by_points
 from imparo.estimators.streamed import Streamed
 from imparo.kernels import Kernel, Precomputed, as_kernel
 
