@@ -72,7 +72,7 @@ class NestedRidge:
             self._yy = self._yy - self.output_mean * statistics.output_sum
         self._last: tuple[tuple[float, int], tuple[Array, Array]] | None = None
         self._form: tuple[int, Tridiagonal] | None = None
-        self._mask: tuple[Any, Array] | None = None
+        self._masks: dict[tuple[int, ...], Array] = {}
 
     def factor(self, penalty: float, size: int) -> tuple[Array, Array]:
         """Return R and z = R⁻ᵀb of the first ``size`` features. Cost size³/3.
@@ -163,16 +163,16 @@ class NestedRidge:
     def _padded_solutions(self, R: Array, z: Array, sizes: Array) -> Array:
         """Return R⁻¹(z_1 … z_t, 0 … 0) for every size t, shape (p, S, T)."""
         engine, (top, n_outputs) = self.engine, z.shape
-        inside = self._inside(top, sizes)
+        inside = self._inside(sizes)
         rhs = (inside[:, :, None] * z[:, None, :]).reshape(top, len(sizes) * n_outputs)
         return engine.solve_triangular(R, rhs).reshape(top, len(sizes), n_outputs)
 
-    def _inside(self, top: int, sizes: Array) -> Array:
-        """Return which of the first features every size has, shape (top, S)."""
-        key = top, tuple(sizes.tolist())
-        if self._mask is None or self._mask[0] != key:
-            self._mask = key, self.engine.asarray(np.arange(top)[:, None] < sizes)
-        return self._mask[1]
+    def _inside(self, sizes: Array) -> Array:
+        """Return which features every size has, up to the largest, shape (top, S)."""
+        key = tuple(sizes.tolist())
+        if key not in self._masks:
+            self._masks[key] = self.engine.asarray(np.arange(max(key))[:, None] < sizes)
+        return self._masks[key]
 
     def _is_reduced(self, sizes: Array) -> bool:
         """Return whether a reduction serves these pairs better than factors."""
@@ -317,7 +317,8 @@ class NestedRidge:
         tops = {int(np.max(sizes)): 0.0 for _, sizes in groups}
         smallest = {top: self.smallest_ridge(top) for top in tops}
         found, failures = [], []
-        self._inside(int(np.max(groups[0][1])), groups[0][1])  # sent before lanes are open
+        for _, sizes in groups:
+            self._inside(sizes)  # sent before lanes are open, and kept until they are closed
         engine.open_lanes()
         for number, (penalties, sizes) in enumerate(groups):
             top = int(np.max(sizes))

@@ -154,7 +154,7 @@ class Path:
         """Draw error against the level of regularization, one line for each width or step.
 
         A path over penalties and numbers of centers is drawn as a map of both, at the best
-        width.
+        width and after the best iteration of each.
 
         Parameters
         ----------
@@ -171,7 +171,7 @@ class Path:
         if self.sizes is not None and self.penalties is not None:
             if len(self.sizes) > 1 and len(self.penalties) > 1:
                 return self._plot_map(ax)
-            if len(self.sizes) == 1:
+            if len(self.sizes) == 1 and self.iterations is None:
                 return self._plot_lines(plt, ax, "penalty")
         return self._plot_lines(plt, ax, list(self.axes)[-1])
 
@@ -179,7 +179,13 @@ class Path:
         """Draw the errors over penalties and sizes as colors (thesis, figure 4.4)."""
         assert self.penalties is not None
         assert self.sizes is not None
-        errors = self.errors if self.errors.ndim == 2 else self.errors[self.best_index[0]]
+        names, index = list(self.axes), self.best_index
+        errors = self.errors
+        if "iterations" in names:
+            errors = np.nanmin(errors, axis=names.index("iterations"))
+        if "sigma" in names:
+            errors = errors[index[names.index("sigma")]]
+        size = "n_centers" if "n_centers" in names else "n_features"
         best = float(np.nanmin(errors))
         penalties = self.penalties
         if penalties[-1] == 0:
@@ -187,12 +193,12 @@ class Path:
         shown = np.clip(errors, best, 4 * best if best > 0 else None)
         mesh = ax.pcolormesh(self.sizes, penalties, shown, cmap="viridis_r", shading="nearest")
         ax.figure.colorbar(mesh, ax=ax, label=self.metric, extend="max")
-        i, s = self.best_index[-2:]
+        i, s = index[names.index("penalty")], index[names.index(size)]
         ax.plot(
             self.sizes[s], penalties[i], "*", color="crimson", ms=14, mec="white",
             label=f"chosen: {best:.4g}", clip_on=False,
         )  # fmt: skip
-        ax.set(xlabel=_LABELS[list(self.axes)[-1]], ylabel=_LABELS["penalty"], yscale="log")
+        ax.set(xlabel=_LABELS[size], ylabel=_LABELS["penalty"], yscale="log")
         if self.sizes[-1] > 8 * self.sizes[0]:
             ax.set_xscale("log")
         ax.legend(frameon=True, fontsize="small", loc="upper right")

@@ -14,7 +14,6 @@ from imparo.engine.blocks import (
 )
 from imparo.engine.choosing import (
     choose_engine,
-    is_device_failure,
     memory_for,
     told_of_failures,
     with_smaller_blocks,
@@ -47,7 +46,6 @@ __all__ = [
     "engine_of",
     "factor_with_jitter",
     "host_engine",
-    "is_device_failure",
     "is_tensor",
     "memory_for",
     "one_thread",

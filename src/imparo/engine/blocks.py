@@ -51,6 +51,7 @@ def parse_memory(memory: Any) -> int:
     (2000000000, 1048576, 4096)
     """
     if isinstance(memory, dict):
+        check_places(memory)
         memory = memory.get("host")
     if memory is None:
         return available_memory()
@@ -75,6 +76,14 @@ def parse_memory(memory: Any) -> int:
     if not 1 <= size < 2**63:
         raise ValueError(f"memory={memory!r} must be at least one byte and finite")
     return int(size)
+
+
+def check_places(memory: dict[Any, Any]) -> None:
+    """Raise unless amounts of memory are given for "host" and "device", or one of them."""
+    if not memory or set(memory) - {"host", "device"}:
+        raise ValueError(
+            f"memory={memory!r} must have the keys 'host' and 'device', or be one amount"
+        )
 
 
 def rows_within(bytes_per_row: int, memory: int, what: str = "one row") -> int:

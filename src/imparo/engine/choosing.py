@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any, TypeVar
 
 from imparo.engine.base import Engine
-from imparo.engine.blocks import available_memory, parse_memory
+from imparo.engine.blocks import available_memory, check_places, parse_memory
 from imparo.engine.current import host_engine, is_tensor
 from imparo.errors import DeviceError, MemoryBudgetError
 from imparo.extras import require
@@ -61,6 +61,11 @@ def choose_engine(device: Any, X: Any = None, precision: str | None = None) -> E
     if device is None:
         if not is_tensor(X):
             return host_engine()
+        if X.device.type not in ("cpu", "cuda"):
+            raise DeviceError(
+                f"tensors on {X.device} cannot be computed with; use X.cpu(), or a GPU "
+                "that PyTorch calls cuda"
+            )
         return _torch_engine([X.device], precision)
     if is_tensor(device):  # torch.device, whose module is torch too
         return _named(str(device), precision, torch_cpu=True)
@@ -128,11 +133,7 @@ def memory_for(memory: Any, engine: Engine) -> int:
     """
     card = getattr(getattr(engine, "device", None), "type", "cpu") == "cuda"
     if isinstance(memory, dict):
-        unknown = set(memory) - {"host", "device"}
-        if unknown or not memory:
-            raise ValueError(
-                f"memory={memory!r} must have the keys 'host' and 'device', or be one amount"
-            )
+        check_places(memory)
         memory = memory.get("device" if card else "host")
     if memory is not None:
         return parse_memory(memory)
@@ -150,8 +151,9 @@ def memory_for(memory: Any, engine: Engine) -> int:
 def is_out_of_memory(error: BaseException) -> bool:
     """Return whether an error says that a device has no memory left."""
     name = type(error).__name__
+    signs = ("out of memory", "alloc_failed", "can't allocate memory", "not enough memory")
     return name == "OutOfMemoryError" or (
-        isinstance(error, RuntimeError) and "out of memory" in str(error).lower()
+        isinstance(error, RuntimeError) and any(s in str(error).lower() for s in signs)
     )
 
 
@@ -189,7 +191,7 @@ def with_smaller_blocks(work: Callable[[int], Result], size: int, engine: Engine
             if size // 2 < _LEAST_ROWS:
                 raise MemoryBudgetError(
                     f"{engine.name} has no memory left, even for blocks of {size} rows; use "
-                    "fewer centers or features, solver='cg' where there is one, or device='cpu'"
+                    "fewer centers or features, dtype='float32', or device='cpu'"
                 ) from error
         # Outside of the handler, whose traceback holds the tensors of the failed pass.
         size //= 2
@@ -215,7 +217,7 @@ def told_of_failures(engine: Engine) -> Iterator[None]:
         if is_out_of_memory(error):
             raise MemoryBudgetError(
                 f"{engine.name} has no memory left for this; use fewer centers or features, "
-                "solver='cg' where there is one, or device='cpu'"
+                "dtype='float32', or device='cpu'"
             ) from error
         if is_device_failure(error):
             raise DeviceError(

@@ -33,7 +33,7 @@ class Sender:
         self._free: list[Any] = [None] * _BUFFERS
         self._turn = 0
         if self._asynchronous:
-            self._copies = self._engine.xp.cuda.Stream(self._engine.device)
+            self._copies = self._engine.copies
 
     def send(self, X: Any) -> Any:
         """Start to send a block; :meth:`arrived` makes the device wait for it.

@@ -119,7 +119,13 @@ class TorchEngine:
         if not is_tensor(A):
             return A.dtype
         kind: Any = A.dtype
-        return next(ours for ours, theirs in self._types.items() if theirs == kind)
+        for ours, theirs in self._types.items():
+            if theirs == kind:
+                return ours
+        raise TypeError(
+            f"tensors of {kind} cannot be computed with; convert them, for instance with "
+            "X.double()"
+        )
 
     def cast(self, A: Array, dtype: np.dtype[Any]) -> Array:
         """Return A in another type, or A itself."""
@@ -153,6 +159,11 @@ class TorchEngine:
         if self.device.type != "cuda":
             return nullcontext()
         return self.xp.cuda.stream(self._lanes[number % len(self._lanes)])
+
+    @cached_property
+    def copies(self) -> Any:
+        """The stream that rows are sent in, always the same: each has memory of its own."""
+        return self.xp.cuda.Stream(self.device)
 
     @cached_property
     def _lanes(self) -> list[Any]:
@@ -229,7 +240,7 @@ class TorchEngine:
     def accumulate_gram(self, A: Array, block: Any) -> None:
         """Add blockᵀ block to the upper triangle of A, in place."""
         if not is_tensor(A):
-            host_engine().accumulate_gram(A, self.to_host_block(block))
+            host_engine().accumulate_gram(A, self._block_on_host(block))
             return
         if 0 in block.shape:
             return
@@ -242,7 +253,7 @@ class TorchEngine:
             part = A[rows, first:]
             self.xp.addmm(part, block[:, rows].T, block[:, first:], out=part)
 
-    def to_host_block(self, block: Any) -> Any:
+    def _block_on_host(self, block: Any) -> Any:
         """Return a block of rows in main memory; sparse ones are there."""
         return block if sparse.issparse(block) else self.to_host(block)
 

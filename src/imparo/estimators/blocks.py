@@ -77,16 +77,13 @@ class Stream:
         if self.engine.resident:
             # Features, the same in float64, and weighted.
             per_row = (8 + 8 + itemsize) * max(1, n_columns) + 4 * 8 * self.source.shape[1]
-            return max(1, min(self.memory // 4, self.engine.block_bytes) // per_row)
+            size = min(self.memory // 4, self.engine.block_bytes) // per_row
+            return max(1, min(size, self.source.shape[0]))
         size = rows_within(per_row, self.memory // 4, "one row of features")
         # Statistics of many columns are read and written with every block: it should be high.
         return max(size, min(_HIGH, self.memory // (8 * per_row)))
 
-    def blocks(self, map: FeatureMap, n_columns: int, what: str) -> Iterator[Block]:
-        """Yield the rows in blocks for so many features of a map."""
-        return self.blocks_of(map, self.block_size(n_columns), what)
-
-    def blocks_of(self, map: FeatureMap, size: int, what: str) -> Iterator[Block]:
+    def blocks(self, map: FeatureMap, size: int, what: str) -> Iterator[Block]:
         """Yield the rows in blocks of a size."""
         n_blocks = -(-self.source.shape[0] // size)
         sent = track(self._sent(map, size), n_blocks, what, self.progress)

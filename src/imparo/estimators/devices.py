@@ -84,13 +84,26 @@ def decide_on_device(estimator: Any, X: Any) -> Any:
     engine = default_engine()
     if estimator.device is not None or not engine.resident:
         engine = choose_engine(estimator.device, X)
-    with computing_on(engine), told_of_failures(engine):
-        return like(estimator._decision(on_host(X)), X)
+    rows = on_host(X)
+    try:
+        with computing_on(engine), told_of_failures(engine):
+            return like(estimator._decision(rows), X)
+    except (DeviceError, MemoryBudgetError) as error:
+        if estimator.device != "auto" or not engine.resident:
+            raise
+        warn_user(f"{error}; the CPU is used instead", DeviceWarning)
+    with computing_on(host_engine()):
+        return like(estimator._decision(rows), X)
 
 
 def on_host(values: Any) -> Any:
     """Return a tensor as a NumPy array, and anything else as it is."""
-    return host_engine().to_host(values) if is_tensor(values) else values
+    if not is_tensor(values):
+        return values
+    values = values.detach()
+    # NumPy has no such type.
+    values = values.float() if str(values.dtype) == "torch.bfloat16" else values
+    return host_engine().to_host(values)
 
 
 def like(values: Array, X: Any) -> Any:

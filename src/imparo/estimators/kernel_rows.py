@@ -60,7 +60,8 @@ class KernelRows:
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
         self._keep = (
-            rows.engine.resident
+            not store
+            and rows.engine.resident
             and map.portable
             and (n * d * itemsize * _SHARE_OF_ROWS <= rows.memory)
         )
@@ -76,7 +77,7 @@ class KernelRows:
             yield from self._kept
             return
         kept = []
-        for block in self.rows.blocks_of(self.map, self._size, "kernel"):
+        for block in self.rows.blocks(self.map, self._size, "kernel"):
             if self._keep:
                 kept.append(block)
             yield block
@@ -91,7 +92,7 @@ class KernelRows:
         for block in self._blocks():
             K = block.features(self.map)
             if self._store:
-                stored.append((block._replace(X=block.X[:0]), K))
+                stored.append((block._replace(X=None), K))
             yield block, K
             del K
         if self._store:
@@ -125,6 +126,8 @@ class KernelRows:
         def attempt(size: int) -> Any:
             if size != self._size:
                 self._size, self._kept, self._stored = size, None, None
+                # What is kept does not shrink with the blocks.
+                self._store = self._keep = False
             return work()
 
         return with_smaller_blocks(attempt, self._size, self.rows.engine)

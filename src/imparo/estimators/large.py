@@ -20,7 +20,7 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.kernel_rows import KernelRows
 from imparo.estimators.solve import Solved
 from imparo.features.center_map import CenterMap
-from imparo.filters import Preconditioner, preconditioned_steps
+from imparo.filters import Preconditioner, preconditioned_steps, preconditioner_bytes
 from imparo.progress import track
 from imparo.scores import Score
 
@@ -34,6 +34,8 @@ _CONVERGED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 _GAIN, _PATIENCE = 1e-4, 5
 # Memory that the preconditioner may take, and K_nm beside it.
 _SHARE, _SHARE_OF_KERNEL = 0.75, 0.9
+# Arrays of a number for every row and output that are alive at once, at most.
+_ROW_ARRAYS = 12
 
 
 @dataclass(frozen=True)
@@ -60,15 +62,21 @@ class Walked:
 
 def largest_size(memory: int, itemsize: int) -> int:
     """Return the most centers whose preconditioner fits into memory."""
-    return int(np.sqrt(_SHARE * memory / itemsize))
+    least, most = 0, int(np.sqrt(memory / itemsize)) + 1
+    while most - least > 1:
+        middle = (least + most) // 2
+        fits = preconditioner_bytes(middle, itemsize) <= _SHARE * memory
+        least, most = (middle, most) if fits else (least, middle)
+    return least
 
 
 def check_room(size: int, memory: int, itemsize: int) -> None:
     """Raise unless the preconditioner of so many centers fits into memory."""
     most = largest_size(memory, itemsize)
     if size > most:
+        needed = preconditioner_bytes(size, itemsize)
         raise MemoryBudgetError(
-            f"the preconditioner of {size:,} centers needs {size * size * itemsize:,} bytes, "
+            f"the preconditioner of {size:,} centers needs {needed:,} bytes, "
             f"{_SHARE:.0%} of memory at most, and memory is {memory:,}; use at most {most:,} "
             "centers, dtype='float32', or raise memory"
         )
@@ -92,7 +100,8 @@ class LargeProblem:
         dtype, m = rows.source.dtype, len(map)
         check_room(m, rows.memory, dtype.itemsize)
         used = int((rows.cell >= 0).sum())
-        left = _SHARE_OF_KERNEL * rows.memory - 1.25 * m * m * dtype.itemsize
+        left = _SHARE_OF_KERNEL * rows.memory - preconditioner_bytes(m, dtype.itemsize)
+        left -= _ROW_ARRAYS * 8 * rows.Y.size
         store = passes > 1 and used * m * dtype.itemsize <= left - rows.memory / 8
         self.values = KernelRows(rows, map, store=store)
         points = self._points()

@@ -26,7 +26,7 @@ from imparo.estimators.large import (
 )
 from imparo.estimators.logistic import solve_logistic, walk_logistic
 from imparo.estimators.solve import Solved
-from imparo.estimators.splits import GCV, Splits, make_splits
+from imparo.estimators.splits import Splits, make_splits
 from imparo.estimators.subsampled import Centers, Subsampled, are_given, n_given
 from imparo.features.center_map import CenterMap
 from imparo.features.nystrom import Dropped
@@ -66,20 +66,26 @@ class LargeMachine(Subsampled):
 
     def _solver(self, source: Source, n_cells: int) -> str:
         """Return "direct" or "cg"."""
+        most = self._most_steps()
         if self.solver not in ("auto", DIRECT, CG):
             raise ValueError(
                 f"solver={self.solver!r} is not known; give 'auto', 'direct' (statistics of "
                 "m × m numbers, every penalty and size at once) or 'cg' (preconditioned "
                 "conjugate gradients, for many centers)"
             )
+        gcv = isinstance(self.validation, str) and self.validation == "gcv"
         if self._loss_name() == "logistic":
+            if gcv:
+                raise ValueError(
+                    "validation='gcv' is for the square loss; give a fraction, a number of "
+                    "folds, a splitter or pairs of index arrays"
+                )
             if self.solver == DIRECT:
                 raise ValueError(
                     "solver='direct' is there for the square loss; leave it out with "
                     "loss='logistic'"
                 )
             return CG
-        gcv = isinstance(self.validation, str) and self.validation == "gcv"
         if self.solver == CG and gcv:
             raise ValueError(
                 "validation='gcv' needs solver='direct'; give a fraction, a number of folds, a "
@@ -101,8 +107,8 @@ class LargeMachine(Subsampled):
         entry = _ENTRY_THERE if engine.resident else _ENTRY
         direct = float(n) * m * (m + 2 * d + entry) + (2 + n_penalties / 3) * float(m) ** 3
         one_pass = float(n) * m * (2 * d + entry)
-        steps = _EXPECTED_STEPS if isinstance(self.iterations, str) else int(self.iterations)
-        iterated = n_walks * (steps * one_pass + float(m) ** 3)
+        steps = _EXPECTED_STEPS if isinstance(self.iterations, str) else most
+        iterated = max(1, n_cells - 1) * n_walks * (steps * one_pass + float(m) ** 3)
         return CG if iterated * _PREFERENCE < direct else DIRECT
 
     def _most_given(self, n: int) -> int:
@@ -142,11 +148,6 @@ class LargeMachine(Subsampled):
         splits: Splits = []
         if not single:
             method, splits = make_splits(validation, kept, y, rng, stratify=stratify)
-            if method == GCV:
-                raise ValueError(
-                    "validation='gcv' needs solver='direct'; give a fraction, a number of "
-                    "folds, a splitter or pairs of index arrays"
-                )
         cells = Cells.of(splits, kept, len(y))
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
@@ -242,8 +243,8 @@ class LargeMachine(Subsampled):
             found = found[found >= _LEAST_LOGISTIC * found[0]]
         if (found <= 0).any():
             raise ValueError(
-                "penalty=0 needs solver='direct': conjugate gradients are preconditioned with "
-                "the penalty; give positive penalties"
+                "penalty=0 needs solver='direct' and the square loss: conjugate gradients are "
+                "preconditioned with the penalty; give positive penalties"
             )
         return found
 

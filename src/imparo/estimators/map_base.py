@@ -156,7 +156,10 @@ class MapMachine(Streamed):
         """Grow a fitted model to so many centers or features."""
         check_is_fitted(self, "intercept_")
         if self.statistics_ is None:
-            raise ValueError("the model was stripped of its statistics; fit it again to grow")
+            raise ValueError(
+                "the model has no statistics to grow from: they were removed, or solver='cg' "
+                "made none; fit it again with more"
+            )
         whole = isinstance(size, int | np.integer) and not isinstance(size, bool)
         if not whole or size < 1:
             raise ValueError(f"{self._size}={size!r} must be a whole number from 1 on")

@@ -15,6 +15,7 @@ from imparo.estimators.passes import (
     extend,
     raw_is_accurate,
     score_models,
+    type_of_errors,
 )
 from imparo.estimators.solve import Solved
 from imparo.features import FeatureMap
@@ -104,9 +105,7 @@ class Grid:
         return self.penalties if self.scale is None else self.penalties * self.scale
 
 
-def groups(
-    ridges: Array, sizes: Array, reduction: float | None = None
-) -> list[tuple[Array, Array]]:
+def groups(ridges: Array, sizes: Array) -> list[tuple[Array, Array]]:
     """Return the pairs of (λ, m) in groups that are cheapest to solve together.
 
     Pairs of one ridge share a Cholesky factor: all sizes of a Nyström map do, and for random
@@ -119,8 +118,6 @@ def groups(
     ridges : array of shape (L, S)
     sizes : array of shape (S,)
         Numbers of columns.
-    reduction : float, optional
-        Factorisations that a tridiagonal form is worth; that of the engine at work.
 
     Returns
     -------
@@ -144,7 +141,7 @@ def groups(
     cubes = sizes.astype(np.float64) ** 3
     n_penalties, n_sizes = ridges.shape
     cost = sum(cubes[part % n_sizes].max() for part in by_ridge)
-    reduction = default_engine().reduction if reduction is None else reduction
+    reduction = default_engine().reduction
     if n_penalties > reduction and reduction * cubes.sum() < cost:
         every = np.arange(n_penalties)
         return [(every, np.full(n_penalties, s)) for s in range(n_sizes)]
@@ -208,7 +205,7 @@ def _held_out(
 
 def ridge_of(fitted: Fitted, rows: Stream, part: Statistics, intercept: bool) -> NestedRidge:
     """Return the ridge problem of a part of the statistics."""
-    dtype = rows.source.dtype
+    dtype = type_of_errors(rows.engine, rows.source.dtype)
     return NestedRidge(part, intercept=intercept, dtype=dtype, floor=fitted.floor)
 
 
@@ -359,7 +356,8 @@ def held_out_predictions(
     columns, found, dtype = map.columns(size), [], source.dtype
     for v in range(len(cells.held)):
         inside, _ = cells.parts(fitted.statistics, v)
-        problem = NestedRidge(inside, intercept=intercept, dtype=dtype, floor=fitted.floor)
+        errors = type_of_errors(default_engine(), dtype)
+        problem = NestedRidge(inside, intercept=intercept, dtype=errors, floor=fitted.floor)
         models = _models(map, problem, np.full((1, 1), ridge), columns, dtype)
         coef = problem.engine.to_host(models.coefficients[0][:, 0])
         held = np.flatnonzero((cells.of_row >= 0) & cells.held[v][cells.of_row])

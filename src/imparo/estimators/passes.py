@@ -48,7 +48,7 @@ def raw_is_accurate(
     least = smallest_eigenvalue(map.factor)
     total = float(np.sum(rows.weight, dtype=np.float64))
     scale = float((map.factor**2).sum(axis=0).max())  # the largest K(x, x)
-    limits = np.finfo(rows.source.dtype)
+    limits = np.finfo(type_of_errors(rows.engine, rows.source.dtype))
     eps = float(limits.eps)
     if not (limits.tiny**0.5 / eps < scale < (limits.max / max(1.0, total)) ** 0.5):
         return False, 0.0  # squares of K would leave the range of the type
@@ -98,7 +98,7 @@ def accumulate(rows: Stream, map: FeatureMap, *, raw: bool) -> list[Statistics]:
 
     def whole(size: int) -> list[Statistics]:
         sums = _Sums(rows, len(map))
-        for block in rows.blocks_of(map, size, "reading rows"):
+        for block in rows.blocks(map, size, "reading rows"):
             F = sums.typed(block.features(map))
             T = None if raw else map.factor_on(block.engine)
             if T is not None:
@@ -145,7 +145,7 @@ def extend(
 
     def whole(size: int) -> tuple[list[Statistics], list[Array]]:
         sums = _Sums(rows, k, p)
-        for block in rows.blocks_of(map, size, "growing"):
+        for block in rows.blocks(map, size, "growing"):
             engine = block.engine
             F = sums.typed(block.features(map, 0, p))
             G = sums.typed(block.features(map, p))
@@ -261,6 +261,12 @@ class _Sums:
         return first
 
 
+def type_of_errors(engine: Engine, dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type whose rounding errors the sums of features of some rows have."""
+    coarse = engine.resident and engine.precision == "float32"
+    return np.dtype(np.float32) if coarse else dtype
+
+
 def _type_of_sums(engine: Engine, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type in which features of some rows are multiplied."""
     if not engine.resident or engine.precision == "split":
@@ -290,7 +296,7 @@ def score_models(
 
     def whole(size: int) -> Array:
         sums = np.zeros((2, *shape[:2]))
-        for block in rows.blocks_of(map, size, "scoring"):
+        for block in rows.blocks(map, size, "scoring"):
             engine, bounds = block.engine, block.bounds
             for c in np.flatnonzero(cells):
                 some = slice(bounds[c], bounds[c + 1])

@@ -10,7 +10,13 @@ from sklearn.utils import check_array, check_consistent_length, check_random_sta
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.centers import uniform_positions
-from imparo.engine import Array, choose_engine, computing_on, parse_memory
+from imparo.engine import (
+    Array,
+    choose_engine,
+    computing_on,
+    parse_memory,
+    told_of_failures,
+)
 from imparo.estimators import grids
 from imparo.estimators.candidates import (
     PER_FEATURE,
@@ -214,7 +220,8 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         """
         check_is_fitted(self, "map_")
         rows = self._checked(X, reset=False)
-        with computing_on(choose_engine(self.device, X)):
+        engine = choose_engine(self.device, X)
+        with computing_on(engine), told_of_failures(engine):
             return like(self.map_.transform(rows), X)
 
     def _checked(self, X: Any, reset: bool) -> Any:

@@ -19,11 +19,34 @@ import numpy as np
 from imparo.engine import Array, Engine, factor_with_jitter, row_blocks
 from imparo.errors import NotPositiveDefiniteError
 
-# Rows of a block: large enough for fast products, small enough for a cheap diagonal.
-_BLOCK = 2048
+# Rows of a block: large enough for fast products, small enough for a cheap diagonal, and a
+# sixteenth of all where that is less, as some blocks are alive beside the matrix.
+_BLOCK, _LEAST = 2048, 16
+_ALIVE = 6
 # A shift of the diagonal by so many rounding errors, which grow with √m, is to be expected
 # and no one is told: K_mm is not known any better.
 _EXPECTED = 8
+
+
+def preconditioner_bytes(size: int, itemsize: int) -> int:
+    """Return the bytes that a preconditioner takes while it is made.
+
+    Parameters
+    ----------
+    size : int
+        m.
+    itemsize : int
+        Bytes of a number.
+
+    Returns
+    -------
+    int
+    """
+    return itemsize * size * (size + _ALIVE * _block_of(size))
+
+
+def _block_of(size: int) -> int:
+    return min(size, _BLOCK, max(_LEAST, size // 16))
 
 
 class Preconditioner:
@@ -69,7 +92,7 @@ class Preconditioner:
         self._size, self._engine = size, engine
         self._dtype = np.dtype(dtype)
         self._M = _row_major_zeros(engine, (size, size), self._dtype)
-        self._blocks = list(row_blocks(size, _BLOCK))
+        self._blocks = list(row_blocks(size, _block_of(size)))
         self._T: list[Array] = []
         self._A: list[Array] = []
         self.penalty: float | None = None
@@ -205,15 +228,6 @@ class Preconditioner:
         if transpose:
             return self._forward(u, D, lambda i, x: M[i, : i.start] @ x)
         return self._backward(u, D, lambda i, x: M[i.stop :, i].T @ x)
-
-    def from_beta(self, beta: Array) -> Array:
-        """Return u = Aβ, of which β is A⁻¹u."""
-        engine, M = self._engine, self._M
-        beta = engine.cast(beta, self._dtype)
-        u = engine.zeros(tuple(beta.shape), self._dtype)
-        for block, R in zip(self._blocks, self._A, strict=True):
-            u[block] = R @ beta[block] + M[block.stop :, block].T @ beta[block.stop :]
-        return engine.cast(u, np.dtype(np.float64))
 
     def upper(self) -> Array:
         """Return T as a matrix of its own."""

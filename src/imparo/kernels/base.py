@@ -77,7 +77,9 @@ class Kernel(ABC):
         self.check_rows(X)
         self.check_rows(Z)
         Z = X if Z is None else Z
-        engine = engine or engine_of(X)
+        engine = engine or engine_of(Z if is_tensor(Z) else X)
+        if is_tensor(X) != is_tensor(Z):
+            X, Z = engine.asarray(X), engine.asarray(Z)
         if not engine.resident or (is_tensor(X) and self.portable):
             return self._evaluate(X, Z, engine)
         if is_tensor(X):

@@ -11,7 +11,13 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from imparo.engine import Array, choose_engine, computing_on, parse_memory
+from imparo.engine import (
+    Array,
+    choose_engine,
+    computing_on,
+    parse_memory,
+    told_of_failures,
+)
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.inputs import check_dtype, check_type
 from imparo.features import NystromMap
@@ -98,7 +104,8 @@ class Learner(StreamInputs, BaseEstimator):
         Phi: Any = X
         if map is not None:
             # The recursion goes row by row and stays here; features of blocks need not.
-            with computing_on(choose_engine(self.device)):
+            engine = choose_engine(self.device)
+            with computing_on(engine), told_of_failures(engine):
                 Phi = map.transform(X)
         if map is not None and sparse.issparse(Phi):
             Phi = Phi.toarray()
