@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import safetensors
 
 import imparo
 from durable_tools import (
@@ -25,7 +26,6 @@ from durable_tools import (
     reopened_bits,
 )
 from imparo import IncrementalClassifier, RecursiveRegressor
-from imparo import persistence as files_of_models
 from imparo.errors import FileFormatError, RecoveryWarning
 from imparo.features import NystromMap
 from imparo.journal import Journal, encode
@@ -412,7 +412,7 @@ def test_a_reader_writes_nothing(tmp_path, data):
     [
         (durable, "load", True),
         (durable, "load", False),
-        (files_of_models, "safe_open", True),
+        (safetensors, "safe_open", True),
         (durable, "decode", True),
     ],
 )

@@ -114,7 +114,7 @@ def test_several_outputs_one_sample_at_a_time(data):
 
 def test_parameters_are_kept_as_given():
     given = {"penalty": [1.0, 2.0], "forgetting": 0.9, "forgetting_kind": "directional",
-             "intercept": False, "drift": None, "dtype": "float32",
+             "intercept": False, "drift": None, "device": "cpu", "dtype": "float32",
              "features": PolynomialFeatures()}  # fmt: skip
     model = RecursiveRegressor(**given)
     assert model.get_params(deep=False) == given
