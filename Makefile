@@ -2,14 +2,19 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# Two processes of one thread each: more would wait for each other on two cores.
+PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
-.PHONY: demo test lint bench docs clean
+.PHONY: demo test test-all lint bench docs clean
 
 demo: $(VENV)/.plot
 	$(BIN)/imparo demo --output imparo-demo.html
 
 test: lint
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
+	$(PYTEST) -m "not slow"
+
+test-all: lint
+	$(PYTEST)
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

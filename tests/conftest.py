@@ -5,11 +5,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, settings
 
 from durable_tools import Slow
 from imparo.estimators import auto_search
 from imparo.estimators.auto_average import Average
 from imparo.lifelong import durable
+
+# The first draw of text in a process makes tables, which takes seconds on a busy machine.
+settings.register_profile("imparo", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("imparo")
 
 
 @pytest.fixture(autouse=True)

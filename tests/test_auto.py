@@ -23,8 +23,8 @@ from imparo.kernels import Linear
 
 @pytest.fixture
 def surface(rng):
-    X = rng.uniform(-3, 3, size=(2000, 2))
-    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.normal(size=2000)
+    X = rng.uniform(-3, 3, size=(900, 2))
+    return X, np.sin(2 * X[:, 0]) * np.cos(X[:, 1]) + 0.05 * rng.normal(size=900)
 
 
 @pytest.fixture
@@ -88,7 +88,7 @@ def test_classes(tmp_path):
 
 def test_weights_and_several_outputs(surface):
     X, y = surface
-    X, y = X[:1000], y[:1000]
+    X, y = X[:800], y[:800]
     weight = np.where(X[:, 0] > 0, 1.0, 0.0)
     Y = np.column_stack([y, 100 - y])
     model = AutoRegressor(budget=3, random_state=0).fit(X, Y, weight)
@@ -319,9 +319,9 @@ def test_two_rows_will_do():
 
 def test_never_worse_than_the_default(surface):
     X, y = surface
-    X, rest = X[:1500], X[1500:]
-    auto = AutoRegressor(budget=5, random_state=0).fit(X, y[:1500])
-    plain = NystromRegressor(random_state=0).fit(X, y[:1500])
+    X, rest = X[:700], X[700:]
+    auto = AutoRegressor(budget=5, random_state=0).fit(X, y[:700])
+    plain = NystromRegressor(random_state=0).fit(X, y[:700])
     truth = np.sin(2 * rest[:, 0]) * np.cos(rest[:, 1])
     errors = [np.sqrt(np.mean((m.predict(rest) - truth) ** 2)) for m in (auto, plain)]
     assert errors[0] <= errors[1] * 1.05
@@ -352,9 +352,9 @@ def test_a_grown_model_finds_its_own_penalty(surface, monkeypatch):
 
 @pytest.mark.parametrize("centers", ["pivoted", "given"])
 def test_fewer_centers_than_asked_for_end_the_search(rng, centers):
-    X = np.linspace(0, 1, 3000)[:, None]
+    X = np.linspace(0, 1, 1500)[:, None]
     y = np.sin(6 * X[:, 0])
-    given = X[rng.permutation(3000)[:150]] if centers == "given" else centers
+    given = X[rng.permutation(1500)[:150]] if centers == "given" else centers
     model = AutoRegressor("gaussian", centers=given, budget=4, random_state=0).fit(X, y)
     assert np.isfinite(model.predict(X)).all()
     assert model.score(X, y) > 0.999
@@ -373,8 +373,8 @@ def test_a_failing_trial_leaves_the_best_model(surface):
 
 
 def test_a_grid_of_widths_is_searched_with_more_centers_too(rng):
-    X = rng.normal(size=(3000, 3))
-    y = np.sin(4 * X[:, 0]) + 0.5 * np.sin(4 * X[:, 1]) + 0.1 * rng.normal(size=3000)
+    X = rng.normal(size=(2200, 3))
+    y = np.sin(4 * X[:, 0]) + 0.5 * np.sin(4 * X[:, 1]) + 0.1 * rng.normal(size=2200)
     grid = [0.3, 0.6, 1.2, 2.5, 5.0, 10.0]
     model = AutoRegressor(sigma=grid, budget=6, random_state=0).fit(X, y)
     assert model.sigma_ in (0.3, 0.6, 1.2)
@@ -382,9 +382,9 @@ def test_a_grid_of_widths_is_searched_with_more_centers_too(rng):
 
 
 def test_more_classes_than_held_out_rows(rng):
-    y = np.arange(3000) % 700
-    X = rng.normal(size=(700, 4))[y] + 0.1 * rng.normal(size=(3000, 4))
-    model = AutoClassifier(budget=3, random_state=0).fit(X, y)
+    y = np.arange(1500) % 350
+    X = rng.normal(size=(350, 4))[y] + 0.1 * rng.normal(size=(1500, 4))
+    model = AutoClassifier(budget=1, random_state=0).fit(X, y)
     assert model.score(X, y) > 0.1
 
 

@@ -459,13 +459,23 @@ def law_of_pivots(K, length):
 
 
 SIX = np.array([[0.0], [0.3], [1.0], [1.2], [2.5], [2.6]])
+LAWFUL = {"even": Gaussian(0.7), "uneven": Gaussian(0.7) * Polynomial(1)}
+# Several blocks and one block for all pivots, of kernels with and without a constant diagonal.
+QUICK = {("even", 5), ("uneven", 2), ("uneven", 64)}
 
 
-@pytest.mark.parametrize("block", [1, 2, 5, 64])
 @pytest.mark.parametrize(
-    "kernel", [Gaussian(0.7), Gaussian(0.7) * Polynomial(1)], ids=["even", "uneven"]
-)
-def test_blocks_have_the_law_of_pivots_taken_one_by_one(block, kernel):
+    ("kernel", "block"),
+    [
+        pytest.param(
+            kernel, block, id=f"{name}-{block}",
+            marks=() if (name, block) in QUICK else pytest.mark.slow,
+        )
+        for name, kernel in LAWFUL.items()
+        for block in (1, 2, 5, 64)
+    ],
+)  # fmt: skip
+def test_blocks_have_the_law_of_pivots_taken_one_by_one(kernel, block):
     law, rng, draws = law_of_pivots(kernel(SIX), 3), seed(block), 2000
     assert sum(law.values()) == pytest.approx(1)
     rule = PivotedCholesky(block)

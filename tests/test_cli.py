@@ -10,20 +10,30 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from imparo.cli import main
+from imparo.cli import demonstration, main
 from imparo.data import load_concrete
 
 
 @pytest.fixture(scope="module")
 def demo(tmp_path_factory):
+    """What the demo says, writes and finds, with one second to search where it has ten."""
     path = tmp_path_factory.mktemp("demo") / "report.html"
-    result = CliRunner().invoke(main, ["demo", "--output", str(path)])
+    found, run_demo = [], demonstration.run_demo
+
+    def recorded(progress):
+        found.append(run_demo(progress))
+        return found[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(demonstration, "BUDGET", 1)
+        patch.setattr(demonstration, "run_demo", recorded)
+        result = CliRunner().invoke(main, ["demo", "--output", str(path)])
     assert result.exit_code == 0, result.output
-    return result.output, path.read_text(encoding="utf-8")
+    return result.output, path.read_text(encoding="utf-8"), found[0]
 
 
 def test_demo_tells_the_choice_and_beats_the_baseline(demo):
-    output, _ = demo
+    output, _, _ = demo
     words = " ".join(output.split())
     found = re.search(r"Test error ([\d.]+) MPa; the linear baseline has ([\d.]+) MPa", words)
     ours, linear = map(float, found.groups())
@@ -32,7 +42,7 @@ def test_demo_tells_the_choice_and_beats_the_baseline(demo):
 
 
 def test_demo_report_is_self_contained(demo):
-    _, page = demo
+    _, page, _ = demo
     assert page.startswith("<!doctype html>")
     assert page.count('src="data:image/svg+xml;base64,') == 7
     links = re.findall(r'(?:src|href)="(?!data:)([^"]*)"|url\(([^)]*)\)|@import', page)
@@ -42,9 +52,9 @@ def test_demo_report_is_self_contained(demo):
         assert heading in page
 
 
-def test_demo_as_json(tmp_path, monkeypatch):
+def test_demo_as_json(demo, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("imparo.cli.demonstration.BUDGET", 1)
+    monkeypatch.setattr(demonstration, "run_demo", lambda _: demo[2])
     run = CliRunner().invoke(main, ["demo", "--json"])
     assert run.exit_code == 0
     outcome = json.loads(run.stdout)
@@ -122,11 +132,16 @@ def test_advise_on_a_file_with_names_text_and_holes(houses):
     assert re.search(r"Kernel: Matern, σ = [\d.]+, order 1.5\.", words)
 
 
-def test_advise_as_json(houses, tmp_path):
+@pytest.mark.parametrize("in_a_process", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_advise_as_json(houses, tmp_path, in_a_process):
     path = tmp_path / "advice.html"
     arguments = [houses, "--target", "2", "--json", "--check", "-o", path, "--budget", "30"]
-    command = [sys.executable, "-m", "imparo", "advise", *map(str, arguments)]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    if in_a_process:
+        command = [sys.executable, "-m", "imparo", "advise", *map(str, arguments)]
+        run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    else:
+        run = run_advise(*arguments)
+        assert run.exit_code == 0, run.output
 
     def no_constant(name):
         raise AssertionError(f"{name} is not JSON")

@@ -79,24 +79,29 @@ BAD = {
 }  # fmt: skip
 
 
-#: Those that need no process of their own to be seen.
-MORE = ("no file", "folder without files", "unknown format", "pickled archive",
-        "text for a number", "wrong JSON", "infinite input")  # fmt: skip
+#: Those that need no process of their own to be seen; of the others one is enough.
+NO_PROCESS = ("no file", "folder without files", "unknown format", "pickled archive",
+              "text for a number", "wrong JSON", "infinite input")  # fmt: skip
+CASES = [(kind, False) for kind in BAD] + [
+    pytest.param(kind, True, marks=() if kind == "truncated Parquet" else pytest.mark.slow)
+    for kind in BAD
+    if kind not in NO_PROCESS
+]
 
 
-@pytest.mark.parametrize("kind", BAD)
-def test_a_bad_file_is_one_sentence(kind, tmp_path):
+@pytest.mark.parametrize(("kind", "in_a_process"), CASES)
+def test_a_bad_file_is_one_sentence(kind, in_a_process, tmp_path):
     name, make, arguments, code, words = BAD[kind]
     path = tmp_path / name
     make(path)
     output = tmp_path / "model.imparo"
     command = ["fit", str(path), *QUICK, *arguments, "-o", str(output), "--json"]
-    if kind in MORE:
-        done = CliRunner().invoke(main, command)
-        assert done.exit_code == code, done.output
-    else:
+    if in_a_process:
         done = imparo(*command)
         assert done.returncode == code, done.stderr + done.stdout
+    else:
+        done = CliRunner().invoke(main, command)
+        assert done.exit_code == code, done.output
     sentence = done.stderr.strip()
     assert sentence.startswith("Error: ")
     assert "\n" not in sentence
@@ -124,7 +129,8 @@ def test_predictions_to_a_full_device_are_one_sentence(tmp_path):
     if not os.path.exists("/dev/full"):
         pytest.skip("this system has no /dev/full")
     path = write(tmp_path / "t.csv", X, Y)
-    assert imparo("fit", path, *QUICK, "-o", tmp_path / "model.imparo").returncode == 0
+    command = ["fit", str(path), *QUICK, "-o", str(tmp_path / "model.imparo")]
+    assert CliRunner().invoke(main, command).exit_code == 0
     done = imparo("predict", tmp_path / "model.imparo", path, "-o", "/dev/full")
     assert done.returncode == 4
     assert "the disk is full" in done.stderr

@@ -127,7 +127,8 @@ def process(*arguments, **options):
     )
 
 
-def test_from_a_description_to_a_model_in_three_commands(here, tmp_path):
+@pytest.mark.parametrize("processes", [False, pytest.param(True, marks=pytest.mark.slow)])
+def test_from_a_description_to_a_model_in_three_commands(here, tmp_path, processes):
     log, model = tmp_path / "run.csv", tmp_path / "arm.imparo"
     arm = ("--robot", here / "arm.urdf")
     steps = (
@@ -138,9 +139,14 @@ def test_from_a_description_to_a_model_in_three_commands(here, tmp_path):
     )  # fmt: skip
     outputs = []
     for step in steps:
-        running = process(*step)
-        out, err = running.communicate(timeout=60)
-        assert running.returncode == 0, err
+        if processes:
+            running = process(*step)
+            out, err = running.communicate(timeout=60)
+            code = running.returncode
+        else:
+            result = run(*step)
+            out, err, code = result.stdout, result.stderr, result.exit_code
+        assert code == 0, err
         assert err == ""
         outputs.append(out)
     assert "Log of 200 samples" in outputs[0]
@@ -157,7 +163,7 @@ def test_a_mistake_is_one_line_of_a_process_and_its_exit_code(here):
     assert err == "Error: there is no file or folder missing.npz\n"
 
 
-@pytest.mark.parametrize("how", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("how", [pytest.param("SIGKILL", marks=pytest.mark.slow), "SIGINT"])
 def test_an_interrupted_stream_has_kept_what_it_has_learned(here, tmp_path, how):
     folder = tmp_path / "kept"
     running = process(*with_robot("stream", "long.npz", *GIVEN, "--keep", folder))

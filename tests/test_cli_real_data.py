@@ -50,7 +50,13 @@ def folder():
     return Path(given)
 
 
-@pytest.mark.parametrize("name", SETS)
+#: One of each kind: classes, numbers, rows for a test in the file, times, outputs, groups.
+KINDS = ("adult", "cpu_small", "ijcnn1", "tx40_dynamics", "ur10e_dynamics")
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=() if n in KINDS else pytest.mark.slow) for n in SETS]
+)
 def test_a_real_file_is_fitted_predicted_and_judged(name, folder, tmp_path):
     arguments, metric, most = SETS[name]
     path, model = folder / f"{name}.npz", tmp_path / "model.imparo"

@@ -316,8 +316,18 @@ class Crash(BaseException):
     pass
 
 
-@pytest.mark.parametrize("error", [Crash(), OSError(errno.EIO, "broken disk")])
-@pytest.mark.parametrize("when", [True, False])
+BROKEN = OSError(errno.EIO, "broken disk")
+
+
+@pytest.mark.parametrize(
+    ("error", "when"),
+    [
+        (Crash(), True),
+        (BROKEN, False),
+        pytest.param(Crash(), False, marks=pytest.mark.slow),
+        pytest.param(BROKEN, True, marks=pytest.mark.slow),
+    ],
+)
 def test_after_an_error_at_any_step_memory_and_disk_agree(
     tmp_path, small_snapshots, error, when
 ):

@@ -13,6 +13,7 @@ import time
 import warnings
 
 import numpy as np
+import pytest
 
 from imparo import IncrementalClassifier, RecursiveRegressor, lifelong
 from imparo.errors import RecoveryWarning
@@ -102,8 +103,11 @@ def until_a_snapshot_is_written(folder, old, seconds=5.0):
         pass
 
 
-def test_a_killed_learner_has_learned_exactly_what_it_acknowledged(tmp_path):
-    kills, rng = int(os.environ.get("IMPARO_KILLS", 30)), random.Random(0)
+@pytest.mark.parametrize(
+    "kills", [12, pytest.param(int(os.environ.get("IMPARO_KILLS", 30)), marks=pytest.mark.slow)]
+)
+def test_a_killed_learner_has_learned_exactly_what_it_acknowledged(tmp_path, kills):
+    rng = random.Random(0)
     acknowledged, referred = dict.fromkeys(LEARNERS, 0), dict.fromkeys(LEARNERS, 0)
     references = {name: make() for name, make in LEARNERS.items()}
     bases, interrupted = set(), 0

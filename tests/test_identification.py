@@ -77,7 +77,10 @@ def test_true_parameters_are_found_within_three_deviations(robot, noise, memory)
     assert_array_equal(found.std, np.sqrt(np.diagonal(found.covariance)))
 
 
-def shares_within_two(robot, n, memory, count=30):
+counts = pytest.mark.parametrize("count", [15, pytest.param(30, marks=pytest.mark.slow)])
+
+
+def shares_within_two(robot, n, memory, count):
     """Share of parameters within 2 deviations, for each seed: ours, and the usual s²A⁻¹."""
     ours, usual = [], []
     for seed in range(count):
@@ -89,17 +92,21 @@ def shares_within_two(robot, n, memory, count=30):
     return np.array(ours), np.array(usual)
 
 
-def test_deviations_are_right_for_independent_errors():
-    shares, _ = shares_within_two(arm(), 500, 0.0)
+@counts
+def test_deviations_are_right_for_independent_errors(count):
+    shares, _ = shares_within_two(arm(), 500, 0.0, count)
     doubt = (
         3 * shares.std() / np.sqrt(len(shares))
     )  # parameters of one seed are not independent
     assert abs(shares.mean() - 0.9545) < doubt
 
 
-def test_deviations_are_right_for_errors_that_last_where_the_usual_ones_are_far_too_small():
+@counts
+def test_deviations_are_right_for_errors_that_last_where_the_usual_ones_are_far_too_small(
+    count,
+):
     memory, n = 0.8, 1000
-    shares, usual = shares_within_two(arm(), n, memory)
+    shares, usual = shares_within_two(arm(), n, memory, count)
     # Sums over stretches of L samples hold this much of the variance that slow errors cause.
     L = n / 50
     held = 1 - 2 * memory * (1 - memory**L) / (L * (1 - memory**2))

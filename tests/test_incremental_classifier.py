@@ -92,7 +92,7 @@ CONFIGURATIONS = {
 
 
 @pytest.mark.parametrize("name", CONFIGURATIONS)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(seeds, st.booleans(), st.booleans())
 def test_blocks_cut_anywhere_give_the_same_bits(name, seed, weighted, asked):
     """Also where classes appear within a block, errors change, and answers are asked for."""

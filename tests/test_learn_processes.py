@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import numpy as np
+import pytest
 
 from imparo.data import Frame
 from imparo.tabular.following import Keeper, open_kept
@@ -44,8 +45,11 @@ def serve():
         os.write(1, b"%d\n" % status)
 
 
-def test_killed_at_any_moment_it_learns_every_row_of_a_growing_file_once(tmp_path):
-    kills, rng = int(os.environ.get("IMPARO_KILLS", 15)), random.Random(0)
+@pytest.mark.parametrize(
+    "kills", [6, pytest.param(int(os.environ.get("IMPARO_KILLS", 15)), marks=pytest.mark.slow)]
+)
+def test_killed_at_any_moment_it_learns_every_row_of_a_growing_file_once(tmp_path, kills):
+    rng = random.Random(0)
     frame = table(60 + 60 * kills)
     lines, file, kept = written(frame), tmp_path / "a.csv", tmp_path / "kept"
     as_file(file, frame[:60])

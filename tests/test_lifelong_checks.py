@@ -68,10 +68,22 @@ FACES = [
         RecursiveRegressor(forgetting=0.999, forgetting_kind="directional"),
     )
 ]
-RIVER = [(face, check) for face in FACES for check in river_checks.yield_checks(face)]
 
 
-@pytest.mark.parametrize(("face", "check"), RIVER, ids=check_id)
+def checks_of_river():
+    pairs, known = [], set()
+    for face in FACES:
+        for check in river_checks.yield_checks(face):
+            # Its streams are ten times as long as others: one for each type is enough.
+            long = check.__name__ == "check_bounded_memory_growth"
+            marks = pytest.mark.slow if long and type(face) in known else ()
+            if long:
+                known.add(type(face))
+            pairs.append(pytest.param(face, check, marks=marks))
+    return pairs
+
+
+@pytest.mark.parametrize(("face", "check"), checks_of_river(), ids=check_id)
 def test_checks_of_river(face, check):
     check(face.clone())
 

@@ -38,7 +38,7 @@ def test_leave_one_out_is_n_fits(wave, rng, kernel, intercept, weighted):
     X, y = X[:25], y[:25] + 1
     w = rng.uniform(0.5, 2, 25) if weighted else np.ones(25)
     sigma = "median" if kernel == "linear" else 1.0
-    penalties = PENALTIES[:-4] if kernel == "linear" else PENALTIES
+    penalties = PENALTIES[:-4:2] if kernel == "linear" else PENALTIES[::2]
     model = KernelRegressor(kernel, sigma=sigma, penalty=penalties, intercept=intercept)
     one_by_one = [(np.delete(np.arange(25), i), np.array([i])) for i in range(25)]
     expected = separate_fits(model, X, y, one_by_one, w)
@@ -57,7 +57,7 @@ def test_leave_one_out_is_n_fits_on_the_low_rank_route(rng):
     # 300 rows of one column and wide kernel: rank about 20. An outlier has leverage 1.
     X = np.append(rng.normal(size=299), 40.0)[:, None]
     y = np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=300)
-    model = KernelRegressor(sigma=1.0, penalty=np.logspace(-1, -6, 4))
+    model = KernelRegressor(sigma=1.0, penalty=[1e-1, 1e-6])
     one_by_one = [(np.delete(np.arange(300), i), np.array([i])) for i in range(300)]
     expected = separate_fits(model, X, y, one_by_one, np.ones(300))
     assert_allclose(model.fit(X, y).path_.errors, expected, rtol=1e-8)

@@ -1,5 +1,6 @@
 """scikit-learn's own checks, and what its users take for granted."""
 
+import itertools
 import pickle
 
 import joblib
@@ -36,73 +37,90 @@ from imparo import (
     SGMRegressor,
 )
 from imparo.dynamics import NonparametricDynamics, ParametricDynamics, SemiparametricDynamics
-from imparo.kernels import Gaussian, Linear
+from imparo.kernels import Gaussian, Laplacian, Linear
 from imparo.lifelong import RebalancedClassifier
 
 FIXED = {"sigma": 20.0, "penalty": 1e-3}
-ESTIMATORS = [
-    make(**settings)
-    for make in (KernelRegressor, KernelClassifier)
-    for settings in (
-        {},
-        FIXED,
-        {"kernel": "linear", "intercept": True},
+ESTIMATORS, MORE = [], []
+
+
+def add(regressor, classifier, usual, others, **common):
+    """Check usual settings of both, and others of one or the other in turn.
+
+    What a setting does is the same code for both, so that the rest repeats it: ``MORE``.
+    """
+    ESTIMATORS.extend(make(**s, **common) for make in (regressor, classifier) for s in usual)
+    for i, settings in enumerate(others):
+        pair = [make(**settings, **common) for make in (regressor, classifier)]
+        ESTIMATORS.append(pair[i % 2])
+        MORE.append(pair[1 - i % 2])
+
+
+add(
+    KernelRegressor,
+    KernelClassifier,
+    [{}, FIXED],
+    [
         {"sigma": "auto", "validation": 3},
-        {"filter": "components"},
-        {"filter": "landweber", "iterations": 200},
+        {"kernel": "linear", "intercept": True},
         {"filter": "nu"},
+        {"filter": "landweber", "iterations": 200},
         {"filter": "cg"},
-    )
-]
+        {"filter": "components"},
+    ],
+)
 # With random_state=None a fit draws new centers, and fits of one estimator would differ.
-ESTIMATORS += [
-    make(**settings, random_state=0)
-    for make in (NystromRegressor, NystromClassifier)
-    for settings in (
-        {},
-        FIXED,
+add(
+    NystromRegressor,
+    NystromClassifier,
+    [{}, FIXED],
+    [
+        {"validation": 3, "centers": "pivoted", "sigma": [2.0, 20.0]},
         {"penalty": "n_centers", "intercept": True},
         {"validation": "gcv", "centers": "leverage"},
-        {"validation": 3, "centers": "pivoted", "sigma": "auto"},
-    )
-]
-ESTIMATORS += [
-    make(**settings, random_state=0)
-    for make in (NytroRegressor, NytroClassifier)
-    for settings in (
+    ],
+    random_state=0,
+)
+add(
+    NytroRegressor,
+    NytroClassifier,
+    [],
+    [
         {"filter": "landweber", "iterations": 500, "sigma": 5.0},
         {"filter": "nu", "intercept": True},
         {"filter": "cg", "validation": 3},
-    )
-]
-ESTIMATORS += [
-    make(**settings, random_state=0)
-    for make in (RandomFeatureRegressor, RandomFeatureClassifier)
-    for settings in (
-        {},
-        {**FIXED, "n_features": 32},
-        {"penalty": "n_features", "intercept": True},
+    ],
+    random_state=0,
+)
+add(
+    RandomFeatureRegressor,
+    RandomFeatureClassifier,
+    [{}, {**FIXED, "n_features": 32}],
+    [
         {"validation": "gcv", "features": "leverage"},
+        {"penalty": "n_features", "intercept": True},
         {"validation": 3, "features": "sorf", "n_features": [8, 32]},
-    )
-]
+    ],
+    random_state=0,
+)
+add(
+    SGMRegressor,
+    SGMClassifier,
+    [{}],
+    [
+        {"epochs": "auto", "average": False, "intercept": True, "sigma": 5.0},
+        {"kernel": "linear", "intercept": True, "batch_size": 4},
+        {"features": "fourier", "n_features": 64, "sampling": "replacement"},
+        {"features": "nystrom", "loss": "square", "validation": 3, "sigma": 5.0},
+    ],
+    random_state=0,
+)
 ESTIMATORS += [
     RandomFeatures(**settings, random_state=0)
     for settings in (
         {},
         {"kernel": "laplacian", "sigma": 2.0, "n_features": 16},
         {"features": "leverage", "n_features": "sqrt"},
-    )
-]
-ESTIMATORS += [
-    make(**settings, random_state=0)
-    for make in (SGMRegressor, SGMClassifier)
-    for settings in (
-        {},
-        {"epochs": "auto", "average": False, "intercept": True, "sigma": 5.0},
-        {"kernel": "linear", "intercept": True, "batch_size": 4},
-        {"features": "nystrom", "loss": "square", "validation": 3, "sigma": 5.0},
-        {"features": "fourier", "n_features": 64, "sampling": "replacement"},
     )
 ]
 ESTIMATORS += [make(random_state=0) for make in (AutoRegressor, AutoClassifier)]
@@ -123,6 +141,12 @@ ESTIMATORS += [
     ParametricDynamics(Folded(), forgetting=0.999, prior="robot", output_scale=[2.0]),
     SemiparametricDynamics(Folded(), NonparametricDynamics(n_features=64)),
     SemiparametricDynamics(ParametricDynamics(Folded()), NonparametricDynamics(n_features=64)),
+]
+# Searches that try more: every kernel, and seven widths for two.
+MORE += [make(random_state=0) for make in (AutoRegressor, AutoClassifier)]
+MORE += [
+    make(validation=3, centers="pivoted", sigma="auto", random_state=0)
+    for make in (NystromRegressor, NystromClassifier)
 ]
 
 
@@ -167,15 +191,34 @@ def expected_failures(estimator):
     return failures
 
 
+def shorten(monkeypatch, steps, tick):
+    """Make a search within a budget repeatable, with fewer steps of every descent."""
+    # What is tried depends on how long it takes, and checks compare fits: all that takes
+    # time is to look at the clock.
+    clock = itertools.count()
+    monkeypatch.setattr("time.monotonic", lambda: tick * next(clock))
+    # Conventions are not about errors.
+    for module in ("auto_search", "auto_widths"):
+        monkeypatch.setattr(f"imparo.estimators.{module}._LEARN_STEPS", steps)
+
+
 @pytest.mark.filterwarnings("ignore::imparo.errors.SelectionWarning")
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
 def test_conventions(estimator, check, monkeypatch):
     if isinstance(estimator, AutoRegressor | AutoClassifier):
-        # What is tried depends on how long it takes, and checks compare fits.
-        monkeypatch.setattr("time.monotonic", lambda: 0.0)
-        # The same search with fewer steps of every descent: conventions are not about errors.
-        for module in ("auto_search", "auto_widths"):
-            monkeypatch.setattr(f"imparo.estimators.{module}._LEARN_STEPS", 8)
+        shorten(monkeypatch, steps=2, tick=0.45)
+        # A kernel for all rows, and one that sparse rows cannot have.
+        kernels = (Gaussian(), Laplacian())
+        monkeypatch.setattr("imparo.estimators.auto_widths._KERNELS", kernels)
+    check(estimator)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::imparo.errors.SelectionWarning")
+@parametrize_with_checks(MORE, expected_failed_checks=expected_failures)
+def test_conventions_of_more_settings(estimator, check, monkeypatch):
+    if isinstance(estimator, AutoRegressor | AutoClassifier):
+        shorten(monkeypatch, steps=8, tick=0.0)
     check(estimator)
 
 

@@ -104,7 +104,16 @@ def read():
     return recorded
 
 
-@pytest.mark.parametrize("name", ["icub", "panda", "tiago", "tx40", "ur10e"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "icub",
+        "panda",
+        "tiago",
+        pytest.param("tx40", marks=pytest.mark.slow),
+        pytest.param("ur10e", marks=pytest.mark.slow),
+    ],
+)
 def test_both_parts_generalise_as_well_as_the_better_one(read, name):
     found = read(name)
     X, Y, test = found.log.X, found.log.y, found.test
@@ -134,18 +143,22 @@ def test_the_mass_beyond_icubs_sensor_is_that_of_its_construction(read):
     assert result.std[place] < 0.02 * masses.sum()
 
 
-def test_a_payload_is_learned_within_half_a_minute_if_physics_forgets(read):
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_a_payload_is_learned_within_half_a_minute_if_physics_forgets(read, every):
+    """Also at a quarter of the rate, where as much is forgotten in a second."""
     found = read("ur10e")
     X, Y = found.log.X, found.log.y
-    without, loaded = (found.rows(name) for name in found.pairs[0])
-    before = found.train[-3000:]
+    without, loaded = (found.rows(name)[::every] for name in found.pairs[0])
+    before = found.train[-3000:][::every]
     assert before.max() < without.min()
     size = Y[before].std(axis=0)
     rate = 1 / np.median(np.diff(found.log.t[without]))
     window = round(5 * rate)
     loaded = loaded[: round(45 * rate)]
-    forgetful = ParametricDynamics(found.robot, forgetting=0.99853, **found.settings)
-    kernels = NonparametricDynamics(n_features=200, sigma=12.0, penalty=1.0, forgetting=0.9998)
+    forgetful = ParametricDynamics(found.robot, forgetting=0.99853**every, **found.settings)
+    kernels = NonparametricDynamics(
+        n_features=200, sigma=12.0, penalty=1.0, forgetting=0.9998**every
+    )
     usual, along = {}, {}
     for name, model in (
         ("SP", SemiparametricDynamics(forgetful, kernels)),

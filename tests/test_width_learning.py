@@ -1,5 +1,7 @@
 """Learned widths: criteria by their definition, gradients by differences, what they find."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -199,6 +201,17 @@ def two_of_four():
     return X, np.sin(2 * X[:, 1]) + 0.5 * X[:, 2] ** 2 + 0.3 * rng.normal(size=120)
 
 
+@pytest.fixture(scope="module")
+def learned(two_of_four):
+    """Return a function: what is learned from these rows, once with the same settings."""
+
+    @cache
+    def found(**settings):
+        return learn_widths(Gaussian(), *two_of_four, **settings)
+
+    return found
+
+
 def assert_same(found, expected, units=1.0, rtol=1e-5):
     assert_allclose(found.kernel.sigma, units * np.array(expected.kernel.sigma), rtol=rtol)
     assert_allclose(found.relevance, expected.relevance, rtol=rtol, atol=1e-9)
@@ -281,9 +294,9 @@ def test_one_width_leaves_no_column_out(two_of_four):
     st.permutations(range(4)),
     st.sampled_from(["gcv", "loo"]),
 )
-def test_columns_in_other_units_and_order(two_of_four, powers, order, kind):
+def test_columns_in_other_units_and_order(two_of_four, learned, powers, order, kind):
     X, y = two_of_four
-    units, expected = 10.0 ** np.array(powers), learn_widths(Gaussian(), X, y, kind=kind)
+    units, expected = 10.0 ** np.array(powers), learned(kind=kind)
     assert_same(learn_widths(Gaussian(), X * units, y, kind=kind), expected, units)
     found = learn_widths(Gaussian(), X[:, order], y, kind=kind)
     assert_allclose(found.kernel.sigma, np.array(expected.kernel.sigma)[order], rtol=1e-5)
@@ -322,9 +335,9 @@ def test_shifts_change_nothing(two_of_four, kind):
 @pytest.mark.parametrize("value", [0.0, 0.1, -1 / 3, 1e5 + 0.1])  # some have a std above 0
 @pytest.mark.parametrize("where", [0, 2, 4])
 @pytest.mark.parametrize("per_column", [True, False])
-def test_a_constant_column_changes_nothing(two_of_four, value, where, per_column):
+def test_a_constant_column_changes_nothing(two_of_four, learned, value, where, per_column):
     X, y = two_of_four
-    expected = learn_widths(Gaussian(), X, y, per_column=per_column)
+    expected = learned(per_column=per_column)
     found = learn_widths(
         Gaussian(), np.insert(X, where, value, axis=1), y, per_column=per_column
     )

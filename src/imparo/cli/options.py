@@ -101,7 +101,8 @@ reading_options = together(
 
 device_option = click.option(
     "--device", metavar="NAME",
-    help="cpu, cuda, cuda:1, or auto: a GPU if there is one. Needs PyTorch: imparo[torch].",
+    help="cpu, cuda, cuda:1, torch:cpu, or auto: a GPU if there is one. Needs PyTorch: "
+    "imparo[torch].",
 )  # fmt: skip
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")

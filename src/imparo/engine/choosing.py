@@ -84,7 +84,7 @@ def _named(name: str, precision: str | None, torch_cpu: bool = False) -> Engine:
     kind, _, number = name.partition(":")
     if kind != "cuda" or (number and not number.isdigit()):
         raise ValueError(f"device={name!r} is not known; {_KNOWN}")
-    require("torch", "torch")
+    _require_torch()
     cards = _cards()
     if not cards or (number and int(number) >= len(cards)):
         there = "none" if not cards else ", ".join(cards)
@@ -93,6 +93,13 @@ def _named(name: str, precision: str | None, torch_cpu: bool = False) -> Engine:
             "a build of PyTorch with CUDA on a machine with a GPU"
         )
     return _torch_engine([cards[int(number)]] if number else cards, precision)
+
+
+def _require_torch() -> None:
+    try:
+        require("torch", "torch")
+    except ImportError as error:
+        raise ImportError(f"{error}; or compute without it, with device='cpu'") from error
 
 
 def _cards() -> list[str]:
@@ -105,7 +112,7 @@ def _cards() -> list[str]:
 
 
 def _torch_engine(devices: list[Any], precision: str | None) -> Engine:
-    require("torch", "torch")
+    _require_torch()
     return _engine_on(tuple(str(device) for device in devices), precision)
 
 

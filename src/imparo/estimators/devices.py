@@ -57,16 +57,20 @@ def fit_on_device(estimator: Any, X: Any, work: Callable[[], Any]) -> Any:
 def _work_on(engine: Engine, estimator: Any, work: Callable[[], Any]) -> Any:
     with computing_on(engine), told_of_failures(engine):
         found = work()
-    estimator.device_ = described(engine)
+    estimator.device_ = described(engine, getattr(estimator, "solver_", ""))
     path = getattr(estimator, "path_", None)
     if path is not None and engine.resident:
         estimator.path_ = replace(path, device=estimator.device_)
     return found
 
 
-def described(engine: Engine) -> str:
+def described(engine: Engine, solver: str = "") -> str:
     """Return where an engine computes and how it sums products, for people."""
-    return f"{engine.name}, {engine.precision} products" if engine.resident else engine.name
+    if not engine.resident:
+        return engine.name
+    # Products with vectors wait for memory: slices would gain nothing.
+    split = solver == "cg" and engine.precision == "split"
+    return f"{engine.name}, {'float64' if split else engine.precision} products"
 
 
 def decide_on_device(estimator: Any, X: Any) -> Any:
@@ -101,6 +105,11 @@ def on_host(values: Any) -> Any:
     if not is_tensor(values):
         return values
     values = values.detach()
+    if str(values.layout) != "torch.strided":
+        raise TypeError(
+            f"a tensor of layout {values.layout} cannot be used; give a matrix of SciPy, or "
+            "X.to_dense()"
+        )
     # NumPy has no such type.
     values = values.float() if str(values.dtype) == "torch.bfloat16" else values
     return host_engine().to_host(values)

@@ -132,12 +132,14 @@ class KernelRows:
 
         return with_smaller_blocks(attempt, self._size, self.rows.engine)
 
-    def sums(self, cells: Array) -> Sums:
+    def sums(self, cells: Array, dtype: np.dtype[Any] | None = None) -> Sums:
         """Return K_nmᵀWY and the sums of some cells: one pass.
 
         Parameters
         ----------
         cells : boolean array of shape (C,)
+        dtype : dtype, optional
+            Of the products; that of the rows if left out.
 
         Returns
         -------
@@ -150,8 +152,9 @@ class KernelRows:
             for part in self.values(cells):
                 engine, w = part.engine, part.weight[:, None]
                 wide = engine.xp.column_stack([part.Y * w, w])
-                wide = engine.cast(wide, engine.type_of(part.K))
-                b += engine.to_host(engine.product(part.K.T, wide))
+                K = part.K if dtype is None else engine.cast(part.K, dtype)
+                wide = engine.cast(wide, engine.type_of(K))
+                b += engine.to_host(engine.product(K.T, wide))
                 sums = engine.to_host(wide)[:, :-1].sum(axis=0, dtype=np.float64)
                 outputs += sums
                 weight += float(part.weight.sum(dtype=engine.xp.float64))
@@ -166,6 +169,8 @@ class KernelRows:
         row_weights: Array | None = None,
         predictions: Array | None = None,
         held: Array | None = None,
+        mean: Array | None = None,
+        dtype: np.dtype[Any] | None = None,
     ) -> Array:
         """Return K_nmᵀWK_nm·α over some cells, and keep K_nm·α of these and other cells.
 
@@ -180,6 +185,10 @@ class KernelRows:
             Is filled with K_nm·α; of the engine of the rows.
         held : boolean array of shape (C,), optional
             Cells that are predicted and not multiplied back.
+        mean : array of shape (T,), optional
+            Taken out of K_nm·α before it is multiplied back: the mean of the features times α.
+        dtype : dtype, optional
+            Of the products; that of the rows if left out.
 
         Returns
         -------
@@ -187,13 +196,15 @@ class KernelRows:
             float64, of the engine of the rows.
         """
         home, number = self.rows.engine, np.dtype(np.float64)
+        kind = self.rows.source.dtype if dtype is None else dtype
         wanted = fitted if held is None else fitted | held
 
         def work() -> Array:
             images = {e: e.zeros(tuple(alpha.shape), number) for e in home.replicas}
-            there = {e: e.asarray(alpha, self.rows.source.dtype) for e in home.replicas}
+            there = {e: e.asarray(alpha, kind) for e in home.replicas}
             for block, K in self._computed():
                 engine = block.engine
+                K = engine.cast(K, kind)
                 for cell in np.flatnonzero(wanted):
                     some = slice(block.bounds[cell], block.bounds[cell + 1])
                     if some.start == some.stop:
@@ -205,6 +216,8 @@ class KernelRows:
                         predictions[at] = home.asarray(F, home.type_of(predictions))
                     if not fitted[cell]:
                         continue
+                    if mean is not None:
+                        F = F - engine.asarray(mean, kind)
                     if row_weights is None:
                         F = F * block.weight[some][:, None]
                     else:
@@ -218,8 +231,8 @@ class KernelRows:
 
         return self._whole(work)
 
-    def back(self, cells: Array, G: Array) -> Array:
-        """Return K_nmᵀG over some cells, in float64: one pass. G is (n, T)."""
+    def back(self, cells: Array, G: Array, dtype: np.dtype[Any]) -> Array:
+        """Return K_nmᵀG over some cells, in products of a type: one pass. G is (n, T)."""
         home = self.rows.engine
 
         def work() -> Array:
@@ -230,8 +243,8 @@ class KernelRows:
             for part in self.values(cells):
                 engine = part.engine
                 some = engine.asarray(G[home.asarray(part.positions)])
-                some = engine.cast(some, engine.type_of(part.K))
-                images[engine] += engine.product(part.K.T, some)
+                some = engine.cast(some, dtype)
+                images[engine] += engine.product(engine.cast(part.K, dtype).T, some)
             first, *others = images.values()
             for other in others:
                 first += home.asarray(other)

@@ -20,7 +20,8 @@ from imparo.estimators.cells import Cells
 from imparo.estimators.kernel_rows import KernelRows
 from imparo.estimators.solve import Solved
 from imparo.features.center_map import CenterMap
-from imparo.filters import Preconditioner, preconditioned_steps, preconditioner_bytes
+from imparo.filters import Preconditioner, preconditioned_steps
+from imparo.filters.preconditioned import least_shift, preconditioner_bytes
 from imparo.progress import track
 from imparo.scores import Score
 
@@ -34,6 +35,8 @@ _CONVERGED = {np.dtype(np.float64): 1e-8, np.dtype(np.float32): 1e-4}
 _GAIN, _PATIENCE = 1e-4, 5
 # Memory that the preconditioner may take, and K_nm beside it.
 _SHARE, _SHARE_OF_KERNEL = 0.75, 0.9
+# The largest shift of the diagonal of K_mm, over its mean.
+_MOST_SHIFT = 1e-3
 # Arrays of a number for every row and output that are alive at once, at most.
 _ROW_ARRAYS = 12
 
@@ -104,14 +107,33 @@ class LargeProblem:
         left -= _ROW_ARRAYS * 8 * rows.Y.size
         store = passes > 1 and used * m * dtype.itemsize <= left - rows.memory / 8
         self.values = KernelRows(rows, map, store=store)
-        points = self._points()
-        kernel = map.kernel
+        #: Type of the products with K_nm: float64 unless float32 is asked for.
+        self.product_type: np.dtype[Any] = np.dtype(np.float64)
+        if self.engine.resident and self.engine.precision == "float32":
+            self.product_type = np.dtype(np.float32)
+        self._scale = float(np.mean(map.kernel.diagonal(map.centers[:256]), dtype=np.float64))
+        self._shift = -1.0
+        self.preconditioner: Preconditioner
+
+    def prepare(self, penalty: float) -> bool:
+        """Make the factor of K_mm fit for a penalty; return whether it is another one."""
+        scale = self._scale if self._scale > 0 else 1.0
+        shift = min(
+            least_shift(penalty / scale, len(self.map), self.rows.source.dtype), _MOST_SHIFT
+        )
+        if shift == self._shift:
+            return False
+        engine, points, kernel = self.engine, self._points(), self.map.kernel
+        if self._shift >= 0:
+            del self.preconditioner  # not two of them
 
         def kernel_rows(start: int, stop: int) -> Array:
-            found = kernel(points[start:stop], points[start:])
-            return self.engine.asarray(found)
+            return engine.asarray(kernel(points[start:stop], points[start:]))
 
-        self.preconditioner = Preconditioner(kernel_rows, m, dtype, self.engine)
+        dtype = self.rows.source.dtype
+        self.preconditioner = Preconditioner(kernel_rows, len(self.map), dtype, engine, shift)
+        self._shift = shift
+        return True
 
     def _points(self) -> Any:
         centers, dtype = self.map.centers, self.rows.source.dtype
@@ -122,12 +144,18 @@ class LargeProblem:
     def kernel_product(self, alpha: Array) -> Array:
         """Return (K_mm + shift·I)α = TᵀTα, row block by row block. Cost 2m²(d + T)."""
         engine, points, kernel = self.engine, self._points(), self.map.kernel
-        there, found = engine.cast(alpha, self.rows.source.dtype), []
+        there, found = engine.asarray(alpha, np.float64), []
         size = self.rows.block_size(len(alpha))
         for first in range(0, len(alpha), size):
             K = engine.asarray(kernel(points[first : first + size], points))
-            found.append(engine.cast(engine.product(K, there), np.dtype(np.float64)))
+            found.append(engine.product(engine.cast(K, np.dtype(np.float64)), there))
         return engine.xp.concatenate(found) + self.preconditioner.shift * alpha
+
+    def features_of(self, alpha: Array) -> Array:
+        """Return β = Tα, from T⁻ᵀ(K_mm + shift·I)α = Tα."""
+        if not bool((alpha != 0).any()):
+            return alpha + 0.0
+        return self.preconditioner.from_alpha(self.kernel_product(alpha))
 
     def fit(self, cells: Array, held: Array | None = None) -> "LargeFit":
         """Return a fit to the rows of some cells, from coefficients 0."""
@@ -149,7 +177,7 @@ class LargeFit:
     def __init__(self, problem: LargeProblem, cells: Array, held: Array | None = None) -> None:
         self._problem, self._cells, self._held = problem, cells, held
         engine = self.engine = problem.engine
-        sums = problem.values.sums(cells)
+        sums = problem.values.sums(cells, problem.product_type)
         self.weight = sums.weight
         b, feature_sum = engine.asarray(sums.b), engine.asarray(sums.feature_sum)
         number, (m, n_outputs) = np.dtype(np.float64), b.shape
@@ -161,7 +189,8 @@ class LargeFit:
             b = b - engine.xp.outer(self._feature_mean, engine.asarray(sums.output_sum))
         self._b = b
         self.alpha = engine.zeros((m, n_outputs), number)
-        self._beta, self._image = self.alpha + 0.0, self.alpha + 0.0
+        self._image = self.alpha + 0.0
+        self._beta: Any = None  # of no use before there is a factor
         n = problem.rows.source.shape[0]
         dtype = problem.rows.source.dtype
         self._F = self._step_F = None
@@ -171,26 +200,24 @@ class LargeFit:
 
     def start(self, alpha: Array) -> None:
         """Begin with coefficients, at the cost of one pass."""
-        engine, P = self.engine, self._problem.preconditioner
-        self.alpha = engine.asarray(alpha, np.float64)
+        self.alpha = self.engine.asarray(alpha, np.float64)
         self._image = self._normal(self.alpha)
         if self._F is not None and self._step_F is not None:
             self._F = self._step_F + 0.0
-        # β = Tα, from T⁻ᵀ(K_mm + shift)α = Tα.
-        self._beta = P.from_alpha(self._problem.kernel_product(self.alpha))
+        self._beta = None
 
     def _normal(self, alpha: Array) -> Array:
         """Return K_nmᵀWK_nm·α of centered features, keeping the predictions of the step."""
-        image = self._problem.values.product(
-            self._cells, alpha, predictions=self._step_F, held=self._held
-        )
-        if self._problem.has_intercept:
-            mean = self._feature_mean
-            image = image - self.weight * self.engine.xp.outer(mean, mean @ alpha)
-        return image
+        mean = self._feature_mean @ alpha if self._problem.has_intercept else None
+        return self._problem.values.product(
+            self._cells, alpha, predictions=self._step_F, held=self._held, mean=mean,
+            dtype=self._problem.product_type,
+        )  # fmt: skip
 
     def steps(self, penalty: float, most: int) -> Iterator[float]:
         """Iterate at one penalty, yielding what is left of the residual after each step."""
+        if self._problem.prepare(penalty) or self._beta is None:
+            self._beta = self._problem.features_of(self.alpha)
         P, n = self._problem.preconditioner, self.weight
         if P.penalty != penalty:
             P.set_penalty(penalty, centered=self._problem.has_intercept)

@@ -42,6 +42,7 @@ _ENTRY, _ENTRY_THERE = 124.0, 290.0
 _PREFERENCE = 1.5
 # Iterations that a penalty is expected to take.
 _EXPECTED_STEPS = 20
+_MOST_ITERATIONS = 100_000
 # Iterations of conjugate gradients in a Newton step.
 _NEWTON_STEPS = 20
 # Where classes can be told apart, smaller penalties only make probabilities more extreme.
@@ -124,8 +125,11 @@ class LargeMachine(Subsampled):
                 raise ValueError(f"iterations={value!r} is not known; give a number or 'auto'")
             return _NEWTON_STEPS if self._loss_name() == "logistic" else MOST_STEPS
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < 1:
-            raise ValueError(f"iterations={value!r} must be a whole number from 1 on")
+        if not whole or not 1 <= value <= _MOST_ITERATIONS:
+            raise ValueError(
+                f"iterations={value!r} must be a whole number from 1 on, at most "
+                f"{_MOST_ITERATIONS:,}, or 'auto'"
+            )
         return int(value)
 
     def _fit_large(
@@ -187,8 +191,8 @@ class LargeMachine(Subsampled):
         model, converged = self._final(problem, cells, best, most if single else t + 1, most)
         if single and isinstance(self.iterations, str) and not converged:
             warn_user(
-                f"{most} iterations did not converge; give iterations=... for more, a larger "
-                "penalty, or several penalties to choose from by held-out rows",
+                f"{most} iterations did not converge; give a larger penalty, iterations=... "
+                "for more, or several penalties to choose from by held-out rows",
                 PrecisionWarning,
             )
         self.solver_ = CG
@@ -272,7 +276,7 @@ class LargeMachine(Subsampled):
         if not by_size:
             axes["penalty"] = tried[0].penalties
         axes["n_centers"] = np.array([len(one.used) for one in tried[:n_sizes]])
-        if table.shape[-1] > 1:
+        if self._loss_name() == "square":
             axes["iterations"] = np.arange(1, table.shape[-1] + 1)
         shape = tuple(len(values) for values in axes.values())
         return Path(

@@ -58,7 +58,7 @@ class LogisticFit:
             self._rows_of_centers = engine.asarray(center_rows)
         n, n_outputs = rows.Y.shape
         self.alpha = engine.zeros((len(problem.map), n_outputs), number)
-        self._beta = self.alpha + 0.0
+        self._beta: Any = None  # of no use before there is a factor
         self.F = engine.zeros((n, n_outputs), number)
         self.shift = engine.zeros((n_outputs,), number)
 
@@ -86,8 +86,10 @@ class LogisticFit:
         -------
         int
         """
-        P, engine = self._problem.preconditioner, self.engine
-        P.set_penalty(2 * penalty, self._center_weights())
+        engine = self.engine
+        if self._problem.prepare(2 * penalty) or self._beta is None:
+            self._beta = self._problem.features_of(self.alpha)
+        self._problem.preconditioner.set_penalty(2 * penalty, self._center_weights())
         passes = 0
         before = self._objective(self.F + self.shift, self._beta, penalty)
         for _ in range(_NEWTON):
@@ -115,7 +117,7 @@ class LogisticFit:
 
     def _newton_step(self, penalty: float, most: int) -> int:
         P, engine, values = self._problem.preconditioner, self.engine, self._problem.values
-        ridge = 2 * penalty
+        ridge, dtype = 2 * penalty, self._problem.product_type
         p = self._probability(self.F + self.shift)
         slopes = self._w * (p - self._ones)
         curvature = self._w * p * (1 - p)
@@ -123,10 +125,10 @@ class LogisticFit:
         def to_u(gradient: Array, beta: Array) -> Array:
             return P.to_beta(P.from_alpha(gradient) + ridge * beta, transpose=True)
 
-        gradient = values.back(self._cells, slopes)
+        gradient = values.back(self._cells, slopes, dtype)
         pulled, total = self.alpha * 0.0, curvature.sum(axis=0) + 1e-300
         if self._problem.has_intercept:
-            pulled = values.back(self._cells, curvature)
+            pulled = values.back(self._cells, curvature, dtype)
         rest = to_u(-gradient, -self._beta)
         step_F = engine.zeros(tuple(self.F.shape), np.dtype(np.float64))
         last: list[Array] = []
@@ -135,8 +137,9 @@ class LogisticFit:
             beta = P.to_beta(direction)
             alpha = P.to_alpha(beta)
             image = values.product(
-                self._cells, alpha, row_weights=curvature, predictions=step_F, held=self._held
-            )
+                self._cells, alpha, row_weights=curvature, predictions=step_F, held=self._held,
+                dtype=dtype,
+            )  # fmt: skip
             # The intercept follows: its best change for this one of F is taken out.
             shift = self.shift * 0.0
             if self._problem.has_intercept:
@@ -196,9 +199,11 @@ class LogisticFit:
         engine, problem = self.engine, self._problem
         self.alpha = engine.asarray(alpha, np.float64)
         self.shift = engine.asarray(shift, np.float64)
-        problem.values.product(self._cells, self.alpha, predictions=self.F, held=self._held)
-        P = problem.preconditioner
-        self._beta = P.from_alpha(problem.kernel_product(self.alpha))
+        problem.values.product(
+            self._cells, self.alpha, predictions=self.F, held=self._held,
+            dtype=problem.product_type,
+        )  # fmt: skip
+        self._beta = None
 
 
 def walk_logistic(

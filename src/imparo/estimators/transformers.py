@@ -161,6 +161,7 @@ class RandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEsti
         RandomFeatures
             Itself.
         """
+        choose_engine(self.device, X)  # one that is not there is told now
         X = self._checked(X, reset=True)
         kernel, rule = as_kernel(self.kernel), as_feature_rule(self.features)
         check_features(self, kernel, X.shape[1])

@@ -13,11 +13,7 @@ from imparo.filters.conjugate_gradient import ConjugateGradient
 from imparo.filters.cutoff import CutOff
 from imparo.filters.landweber import Landweber
 from imparo.filters.nu import NuMethod
-from imparo.filters.preconditioned import (
-    Preconditioner,
-    preconditioned_steps,
-    preconditioner_bytes,
-)
+from imparo.filters.preconditioned import Preconditioner, preconditioned_steps
 from imparo.filters.spectrum import Spectrum
 from imparo.filters.tikhonov import Tikhonov
 
@@ -34,7 +30,6 @@ __all__ = [
     "as_filter",
     "largest_eigenvalue",
     "preconditioned_steps",
-    "preconditioner_bytes",
 ]
 
 _NAMES: dict[str, Callable[[], Filter]] = {

@@ -22,10 +22,14 @@ from imparo.errors import NotPositiveDefiniteError
 # Rows of a block: large enough for fast products, small enough for a cheap diagonal, and a
 # sixteenth of all where that is less, as some blocks are alive beside the matrix.
 _BLOCK, _LEAST = 2048, 16
-_ALIVE = 6
+_ALIVE = 8
+_NUMBER = np.dtype(np.float64)
 # A shift of the diagonal by so many rounding errors, which grow with √m, is to be expected
 # and no one is told: K_mm is not known any better.
 _EXPECTED = 8
+# Rounding errors ε of products with K_nm come back as ε/(s·λ) in directions that K_mm has
+# nothing of but the shift s: s is so many times what keeps them below 1.
+_CLEAR = 10
 
 
 def preconditioner_bytes(size: int, itemsize: int) -> int:
@@ -60,8 +64,11 @@ class Preconditioner:
     size : int
         m.
     dtype : dtype
-        Of the factors.
+        Of the factors as they are stored; solves are in float64.
     engine : Engine
+    shift : float
+        The least that is added to the diagonal of K_mm, in units of its mean
+        (:func:`least_shift`).
 
     Attributes
     ----------
@@ -88,6 +95,7 @@ class Preconditioner:
         size: int,
         dtype: np.typing.DTypeLike,
         engine: Engine,
+        shift: float = 0.0,
     ) -> None:
         self._size, self._engine = size, engine
         self._dtype = np.dtype(dtype)
@@ -96,9 +104,9 @@ class Preconditioner:
         self._T: list[Array] = []
         self._A: list[Array] = []
         self.penalty: float | None = None
-        eps = float(np.finfo(self._dtype).eps)
         mean = float(engine.to_host(kernel_rows(0, min(size, 256)).diagonal()).mean())
-        expected = _EXPECTED * eps * np.sqrt(size) * mean
+        eps = float(np.finfo(self._dtype).eps)
+        expected = max(_EXPECTED * eps * np.sqrt(size), shift) * mean
         self.shift = 0.0
 
         def attempt(jitter: float) -> bool | None:
@@ -124,7 +132,7 @@ class Preconditioner:
                 D = engine.cholesky(corner, jitter=False)
             except NotPositiveDefiniteError:
                 return None
-            self._T.append(D)
+            self._T.append(engine.cast(D, _NUMBER))
             rest = slice(block.stop, self._size)
             if rest.start == rest.stop:
                 continue
@@ -168,7 +176,8 @@ class Preconditioner:
         corners = []
         mean = self._feature_mean() if centered else None
         for block, D in zip(self._blocks, self._T, strict=True):
-            row = engine.xp.concatenate([D, M[block, block.stop :]], axis=1)
+            corner = engine.cast(D, self._dtype)
+            row = engine.xp.concatenate([corner, M[block, block.stop :]], axis=1)
             scaled = row / self._size
             if weights is not None:
                 scaled = scaled * weights[block.start :]
@@ -188,7 +197,7 @@ class Preconditioner:
                 R = engine.cholesky(corners[i], jitter=False)
             except NotPositiveDefiniteError:
                 return None
-            self._A.append(R)
+            self._A.append(engine.cast(R, _NUMBER))
             if block.stop == self._size:
                 break
             P = engine.whiten(R, engine.copy_rows(M[block.stop :, block]))
@@ -210,24 +219,25 @@ class Preconditioner:
             mean[block] = D.sum(axis=1) + self._M[block, block.stop :].sum(axis=1)
         return mean / self._size
 
-    # Solves with the triangles; vectors are float64, factors may be float32.
+    # Solves with the triangles, in float64 also where these are stored in float32: T and Tᵀ
+    # must be of the same matrix to the last digits, or the operator is not symmetric.
 
     def to_alpha(self, beta: Array) -> Array:
         """Return α = T⁻¹β."""
         M, D = self._M, self._T
-        return self._backward(beta, D, lambda i, x: M[i, i.stop :] @ x)
+        return self._backward(beta, D, lambda i: M[i, i.stop :])
 
     def from_alpha(self, gradient: Array) -> Array:
         """Return T⁻ᵀg."""
         M, D = self._M, self._T
-        return self._forward(gradient, D, lambda i, x: M[: i.start, i].T @ x)
+        return self._forward(gradient, D, lambda i: M[: i.start, i].T)
 
     def to_beta(self, u: Array, *, transpose: bool = False) -> Array:
         """Return A⁻¹u, or A⁻ᵀu with ``transpose``."""
         M, D = self._M, self._A
         if transpose:
-            return self._forward(u, D, lambda i, x: M[i, : i.start] @ x)
-        return self._backward(u, D, lambda i, x: M[i.stop :, i].T @ x)
+            return self._forward(u, D, lambda i: M[i, : i.start])
+        return self._backward(u, D, lambda i: M[i.stop :, i].T)
 
     def upper(self) -> Array:
         """Return T as a matrix of its own."""
@@ -237,22 +247,45 @@ class Preconditioner:
             T[block, block.stop :] = self._M[block, block.stop :]
         return T
 
-    def _backward(self, B: Array, D: list[Array], rest: Callable[[slice, Any], Any]) -> Array:
+    def _backward(self, B: Array, D: list[Array], rest: Callable[[slice], Array]) -> Array:
         engine = self._engine
-        x = engine.cast(B, self._dtype)
-        x = engine.copy_rows(x)
+        x = engine.copy_rows(engine.cast(B, _NUMBER))
         for block, R in zip(reversed(self._blocks), reversed(D), strict=True):
-            part = x[block] - rest(block, x[block.stop :])
-            x[block] = engine.solve_triangular(R, part)
-        return engine.cast(x, np.dtype(np.float64))
+            known = engine.product(engine.cast(rest(block), _NUMBER), x[block.stop :])
+            x[block] = engine.solve_triangular(R, x[block] - known)
+        return x
 
-    def _forward(self, B: Array, D: list[Array], rest: Callable[[slice, Any], Any]) -> Array:
+    def _forward(self, B: Array, D: list[Array], rest: Callable[[slice], Array]) -> Array:
         engine = self._engine
-        x = engine.copy_rows(engine.cast(B, self._dtype))
+        x = engine.copy_rows(engine.cast(B, _NUMBER))
         for block, R in zip(self._blocks, D, strict=True):
-            part = x[block] - rest(block, x[: block.start])
-            x[block] = engine.solve_triangular(R, part, transpose=True)
-        return engine.cast(x, np.dtype(np.float64))
+            known = engine.product(engine.cast(rest(block), _NUMBER), x[: block.start])
+            x[block] = engine.solve_triangular(R, x[block] - known, transpose=True)
+        return x
+
+
+def least_shift(penalty: float, size: int, dtype: np.typing.DTypeLike) -> float:
+    """Return the shift of K_mm that float64 products need at a penalty, K(x, x) being 1.
+
+    Not below what is to be expected of m centers in the type of the factors. Rounded up to a
+    power of 10: penalties that are near share a factor.
+
+    Parameters
+    ----------
+    penalty : float
+        λ over the mean of K(x, x).
+    size : int
+        m.
+    dtype : dtype
+        Of the factors.
+
+    Returns
+    -------
+    float
+    """
+    wanted = _CLEAR * float(np.finfo(np.float64).eps) / penalty
+    wanted = max(wanted, _EXPECTED * float(np.finfo(dtype).eps) * np.sqrt(size))
+    return float(10.0 ** np.ceil(np.log10(wanted)))
 
 
 def preconditioned_steps(

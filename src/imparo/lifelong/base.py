@@ -136,6 +136,7 @@ class Learner(StreamInputs, BaseEstimator):
     def _begin(self: Any, X: Array, n_outputs: int) -> None:
         """Set the map, the penalties and the empty models by the first rows."""
         self._check_parameters()
+        choose_engine(self.device)  # one that is not there is told before anything is learned
         self.features_ = fitted_map(self.features, X)
         first = self._features_of(X[:1])
         penalties = self._penalties(first[0, int(self.intercept) :])

@@ -8,6 +8,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
 from imparo.engine import Array
+from imparo.estimators.devices import like
 from imparo.estimators.inputs import all_or_nothing
 from imparo.lifelong.classifier_base import ClassLearner
 from imparo.lifelong.labels import labels_of
@@ -224,9 +225,9 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         """
         S = self._scores(X)
         if S.shape[1] != 2:
-            return S
+            return like(S, X)
         with np.errstate(invalid="ignore"):
-            return S[:, 1] - S[:, 0]
+            return like(S[:, 1] - S[:, 0], X)
 
     def predict(self, X: Any) -> Array:
         """Return the labels with the largest recoded scores. Cost 2nDT.
@@ -243,7 +244,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         S = self._scores(X)
         answers = self.classes_[np.argmax(S, axis=1)]
         if not self.unknown_below > 0:
-            return answers
+            return like(answers, X)
         unsure = self._probabilities(S).max(axis=1) < self.unknown_below
         if not isinstance(self.unknown_label, type(self._labels[0])):
             answers = answers.astype(object)
@@ -251,7 +252,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
             answers = answers.astype(np.result_type(answers, np.array(self.unknown_label)))
         for i in np.flatnonzero(unsure):  # one by one: a tuple is one label
             answers[i] = self.unknown_label
-        return answers
+        return like(answers, X)
 
     @available_if(_holds_out)
     def predict_proba(self, X: Any) -> Array:
@@ -266,7 +267,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         array of shape (n, T)
             0 for a class that was named and not shown.
         """
-        return self._probabilities(self._scores(X))
+        return like(self._probabilities(self._scores(X)), X)
 
     @available_if(_holds_out)
     def confidence(self, X: Any) -> Array:

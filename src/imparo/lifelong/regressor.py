@@ -7,6 +7,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from imparo.engine import Array
+from imparo.estimators.devices import like
 from imparo.estimators.inputs import all_or_nothing
 from imparo.lifelong.base import Learner
 from imparo.lifelong.drift import DriftDetector
@@ -250,14 +251,15 @@ class RecursiveRegressor(MultiOutputMixin, RegressorMixin, Learner):
             √(s²(1 + φᵀA⁻¹φ)), with s² the noise that the samples show.
         """
         recursion = self._chosen()
-        X = self._checked(X, reset=False)
-        Phi = self._features_of(X)
+        rows = self._checked(X, reset=False)
+        Phi = self._features_of(rows)
         F = recursion.predict(Phi)
         if not return_std:
-            return F[:, 0] if self._flat else F
-        spread = 1 + self._leverage(X, Phi)
+            return like(F[:, 0] if self._flat else F, X)
+        spread = 1 + self._leverage(rows, Phi)
         std = np.sqrt(spread[:, None] * recursion.noise()).astype(F.dtype)
-        return (F[:, 0], std[:, 0]) if self._flat else (F, std)
+        found = (F[:, 0], std[:, 0]) if self._flat else (F, std)
+        return like(found[0], X), like(found[1], X)
 
     def predict_one(self, x: Any) -> Any:
         """Return the prediction for one row: a float, or an array of shape (T,).
