@@ -365,3 +365,48 @@ def test_nothing_of_the_size_of_a_matrix_outlives_a_model(settings):
         assert not [tuple(A.shape) for A in tensors if A.numel() >= m * m]
     finally:
         gc.enable()
+
+
+def test_stored_kernel_values_are_given_up_where_memory_runs_out(monkeypatch):
+    """Smaller blocks alone would not make what is stored any smaller."""
+    X = np.random.default_rng(0).normal(size=(400, 3))
+    how = {"sigma": 1.0, "n_centers": 40, "penalty": 1e-3, "solver": "cg", "random_state": 0}
+    expected = NystromRegressor(**how).fit(X, X[:, 0]).predict(X)
+    made, evaluate = [], CenterMap.evaluate
+
+    def limited(self, rows, *args):
+        made.append(evaluate(self, rows, *args))
+        if len(made) == 2:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return made[-1]
+
+    use_blocks_of(monkeypatch, 2**18)
+    monkeypatch.setattr(CenterMap, "evaluate", limited)
+    model = NystromRegressor(**how, device="torch:cpu").fit(X, X[:, 0])
+    assert len(made) > 10  # computed anew at every pass
+    assert_allclose(model.predict(X), expected, atol=1e-6)
+
+
+def test_errors_of_float32_products_are_not_taken_for_those_of_float64():
+    X = np.random.default_rng(1).uniform(-3, 3, (1500, 2))
+    y = np.sin(X[:, 0]) * np.cos(X[:, 1])
+    model = NystromRegressor(
+        sigma=2.0, n_centers=200, device="torch:cpu", precision="float32", random_state=0
+    ).fit(X, y)
+    true = np.sqrt(np.mean((model.predict(X) - y) ** 2))
+    assert_allclose(model.path_.best["error"], true, rtol=0.5)
+
+
+def test_learners_tell_a_device_that_is_not_there_before_they_learn():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for model in (imparo.RecursiveRegressor(device="gpu"), imparo.RandomFeatures(device="gpu")):
+        with pytest.raises(ValueError, match="device='gpu' is not known"):
+            model.fit(X, X[:, 0])
+    found = imparo.RecursiveRegressor().fit(X, X[:, 0]).predict(torch.from_numpy(X))
+    assert isinstance(found, torch.Tensor)
+
+
+def test_sparse_tensors_get_one_sentence():
+    X = torch.eye(5, dtype=torch.float64).to_sparse()
+    with pytest.raises(TypeError, match="to_dense"):
+        NystromRegressor(n_centers=2).fit(X, np.ones(5))

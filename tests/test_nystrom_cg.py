@@ -271,3 +271,34 @@ def test_small_penalties_and_outputs_far_from_0(device, dtype, intercept, penalt
            "intercept": intercept, "dtype": dtype, "device": device}  # fmt: skip
     found = machine(**how).fit(X, y).score(X, y)
     assert found > machine("direct", **how).fit(X, y).score(X, y) - 0.02
+
+
+@both_devices
+def test_the_final_fit_makes_the_iterations_that_were_judged(device):
+    """Iterations regularize: to go on from the best one would make twice as many."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = np.sin(X[:, 0]) + rng.normal(size=400)
+    how = {"sigma": 1.0, "n_centers": 100, "iterations": 40, "device": device}
+    model = machine(penalty=[1e-7, 1e-8], **how).fit(X, y)
+    assert model.iterations_ == model.path_.best["iterations"]
+    if model.penalty_ == 1e-7:  # the first began with coefficients 0
+        alone = machine(**how | {"penalty": 1e-7, "iterations": model.iterations_}).fit(X, y)
+        assert_allclose(model.predict(X), alone.predict(X), atol=1e-6)
+
+
+def test_paths_over_iterations_are_drawn():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 2))
+    for sizes, label in (([10, 30], "centers m"), (30, "iterations t")):
+        model = machine(sigma=1.0, n_centers=sizes, penalty=[1e-1, 1e-3]).fit(X, X[:, 0])
+        assert model.path_.plot().get_xlabel() == label
+
+
+def test_centers_by_the_kernel_come_from_a_pool(monkeypatch):
+    """More than the pool has are not asked for: sizes of the path are those in use."""
+    monkeypatch.setattr("imparo.estimators.subsampled._POOL", 50)
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    model = machine(sigma=1.0, n_centers=80, centers="pivoted", penalty=[1e-1, 1e-3])
+    assert model.fit(X, X[:, 0]).path_.sizes.tolist() == [model.n_centers_]
+    assert model.n_centers_ <= 50

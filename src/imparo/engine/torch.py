@@ -127,30 +127,30 @@ class TorchEngine:
             "X.double()"
         )
 
-    def cast(self, A: Array, dtype: np.dtype[Any]) -> Array:
+    def cast(self, A: Any, dtype: np.dtype[Any]) -> Array:
         """Return A in another type, or A itself."""
         if not is_tensor(A):
             return A.astype(dtype, copy=False)
-        return A.to(self._types[np.dtype(dtype)])  # type: ignore[attr-defined]  # a tensor
+        return A.to(self._types[np.dtype(dtype)])
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
         """Return zeros on the device."""
         return self.xp.zeros(shape, dtype=self._types[np.dtype(dtype)], device=self.device)
 
-    def copy(self, A: Array) -> Array:
+    def copy(self, A: Any) -> Array:
         """Return a copy."""
-        return A.clone() if is_tensor(A) else np.array(A, order="F")  # type: ignore[attr-defined]
+        return A.clone() if is_tensor(A) else np.array(A, order="F")
 
-    def copy_rows(self, A: Array) -> Array:
+    def copy_rows(self, A: Any) -> Array:
         """Return a row-major copy."""
         if not is_tensor(A):
             return np.array(A, order="C")
-        return A.clone(memory_format=self.xp.contiguous_format)  # type: ignore[attr-defined]
+        return A.clone(memory_format=self.xp.contiguous_format)
 
-    def add_to_diagonal(self, A: Array, value: float) -> None:
+    def add_to_diagonal(self, A: Any, value: float) -> None:
         """Add a number to the diagonal of A, in place."""
         if is_tensor(A):
-            A.diagonal().add_(value)  # type: ignore[attr-defined]
+            A.diagonal().add_(value)
         else:
             host_engine().add_to_diagonal(A, value)
 
@@ -265,7 +265,7 @@ class TorchEngine:
         left, right = left.to(C.dtype), right.to(C.dtype)
         self.xp.addmm(C, left.T, right, out=C)
 
-    def symmetrize(self, A: Array) -> None:
+    def symmetrize(self, A: Any) -> None:
         """Copy the upper triangle of A to the lower one, in place."""
         if not is_tensor(A):
             host_engine().symmetrize(A)
@@ -274,12 +274,12 @@ class TorchEngine:
             rows = slice(first, first + 4 * PANEL)
             corner = A[rows, rows]
             upper = self.xp.triu(corner, 1)
-            corner.triu_().add_(upper.T)  # type: ignore[attr-defined]
+            corner.triu_().add_(upper.T)
             A[rows.stop :, rows] = A[rows, rows.stop :].T
 
     # Factors.
 
-    def cholesky(self, A: Array, *, jitter: bool = True, overwrite: bool = False) -> Array:
+    def cholesky(self, A: Any, *, jitter: bool = True, overwrite: bool = False) -> Array:
         """Return the upper R with RᵀR = A."""
         if not is_tensor(A):
             return self._hosted(
@@ -287,7 +287,7 @@ class TorchEngine:
                 overwrite=overwrite,
             )  # fmt: skip
         if len(A) == 0:
-            return A.clone()  # type: ignore[attr-defined]
+            return A.clone()
 
         def attempt(shift: float) -> Array | None:
             work = A
@@ -329,13 +329,15 @@ class TorchEngine:
         solve = self.xp.linalg.solve_triangular
         return solve(r.mT, b, upper=False) if transpose else solve(r, b, upper=True)
 
-    def whiten(self, R: Array, block: Array) -> Array:
+    def whiten(self, R: Any, block: Any) -> Array:
         """Return block R⁻¹."""
         if not is_tensor(block):
             operations = float(R.shape[0]) ** 2 * block.shape[0]
             return self._hosted(operations, "whiten", self.whiten, R, block)
-        R = self.asarray(R).to(block.dtype)  # type: ignore[attr-defined]
-        return self.xp.linalg.solve_triangular(R, block, upper=True, left=False)
+        there: Any = self.asarray(R)
+        return self.xp.linalg.solve_triangular(
+            there.to(block.dtype), block, upper=True, left=False
+        )
 
     def congruence(self, A: Array, R: Array) -> Array:
         """Return the upper triangle of R⁻ᵀAR⁻¹, by two solves."""

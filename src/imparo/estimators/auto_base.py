@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, default_engine, memory_for
 from imparo.estimators.auto_inputs import KINDS, Table, read_table
 from imparo.estimators.auto_runs import TimeUp
 from imparo.estimators.auto_search import SPENT, Search
@@ -188,7 +188,9 @@ class AutoMachine(Subsampled):
             key = id(member.inputs)
             if key not in prepared:
                 prepared[key] = self._prepared(X, member)
-            F = member.share * member.decision(prepared[key], parse_memory(self.memory))
+            F = member.share * member.decision(
+                prepared[key], memory_for(self.memory, default_engine())
+            )
             total = F if total is None else total + F
         assert total is not None
         return total

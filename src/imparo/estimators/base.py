@@ -7,7 +7,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from imparo.engine import Array, default_engine, parse_memory
+from imparo.engine import Array, default_engine, memory_for, parse_memory
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators import grids
 from imparo.estimators.candidates import (
@@ -187,7 +187,7 @@ class ExactMachine(BaseEstimator):
         if self.X_fit_ is None:  # weights of the columns
             F = default_engine().product(X, coef)
         else:
-            memory = parse_memory(self.memory)
+            memory = memory_for(self.memory, default_engine())
             F = predict_by_points(self.kernel_, X, self.X_fit_, coef, memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F

@@ -105,19 +105,14 @@ class Stream:
 
     def _sorted_there(self, sent: Iterator[tuple[slice, Any, Engine]]) -> Iterator[Block]:
         """Yield blocks sorted by cell on the device, which never waits for the host."""
+        cells = self.cell.astype(np.int64)
         there = {
-            e: (
-                e.asarray(self.Y),
-                e.asarray(self.weight),
-                e.asarray(self.cell.astype(np.int64)),
-            )
+            e: tuple(e.asarray(part) for part in (self.Y, self.weight, cells))
             for e in self.engine.replicas
         }
         for rows, X, engine in sent:
             (Y, weight, cell), xp = (part[rows] for part in there[engine]), engine.xp
-            counts = np.bincount(
-                self.cell[rows].astype(np.int64) + 1, minlength=self.n_cells + 1
-            )
+            counts = np.bincount(cells[rows] + 1, minlength=self.n_cells + 1)
             bounds = np.concatenate([[0], np.cumsum(counts[1:])])
             start: Any = rows.start
             positions = xp.arange(start, rows.stop, device=cell.device)

@@ -224,12 +224,16 @@ class KernelRows:
                         F = F * engine.asarray(row_weights[home.asarray(positions)])
                     F = engine.cast(F, engine.type_of(K))
                     images[engine] += engine.product(K[some].T, F)
-            first, *others = images.values()
-            for other in others:
-                first += home.asarray(other)
-            return first
+            return self._added(images)
 
         return self._whole(work)
+
+    def _added(self, images: dict[Engine, Array]) -> Array:
+        """Return the sum of what every device has found, on the first."""
+        first, *others = images.values()
+        for other in others:
+            first += self.rows.engine.asarray(other)
+        return first
 
     def back(self, cells: Array, G: Array, dtype: np.dtype[Any]) -> Array:
         """Return K_nmᵀG over some cells, in products of a type: one pass. G is (n, T)."""
@@ -245,10 +249,7 @@ class KernelRows:
                 some = engine.asarray(G[home.asarray(part.positions)])
                 some = engine.cast(some, dtype)
                 images[engine] += engine.product(engine.cast(part.K, dtype).T, some)
-            first, *others = images.values()
-            for other in others:
-                first += home.asarray(other)
-            return first
+            return self._added(images)
 
         return self._whole(work)
 

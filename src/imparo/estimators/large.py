@@ -43,7 +43,7 @@ _ROW_ARRAYS = 12
 
 @dataclass(frozen=True)
 class Walked:
-    """Held-out errors at every penalty and iteration, and the model at the best of them.
+    """Held-out errors at every penalty and iteration, and where the final fit begins.
 
     Attributes
     ----------
@@ -51,16 +51,17 @@ class Walked:
         Sums of errors and of squared errors; what was not reached has the last value.
     weight : float
         Of the rows held out.
-    start : array of shape (m, T)
-        Coefficients where the error is the least.
-    shift : array of shape (T,) or None
-        Intercepts there, where they do not follow from the coefficients.
+    starts : list of arrays of shape (m, T)
+        Coefficients to begin with at every penalty: those that it began with where
+        iterations regularize, so that the final fit makes as many as were judged.
+    shifts : list of arrays of shape (T,) or None
+        Intercepts with them, where these do not follow from the coefficients.
     """
 
     sums: Array
     weight: float
-    start: Array
-    shift: Array | None = None
+    starts: list[Array]
+    shifts: list[Array] | None = None
 
 
 def largest_size(memory: int, itemsize: int) -> int:
@@ -222,12 +223,9 @@ class LargeFit:
         if P.penalty != penalty:
             P.set_penalty(penalty, centered=self._problem.has_intercept)
 
-        def to_u(gradient: Array, beta: Array) -> Array:
-            return P.to_beta(P.from_alpha(gradient) + penalty * beta, transpose=True)
-
         # The penalty is λαᵀTᵀTα, that of K_mm with its shift: without the shift, rounding
         # errors in directions that K_mm does not resolve would make it negative.
-        rest = to_u((self._b - self._image) / n, -self._beta)
+        rest = P.pulled_back((self._b - self._image) / n, -self._beta)
         last: list[Array] = []
 
         def product(direction: Array) -> Array:
@@ -235,7 +233,7 @@ class LargeFit:
             alpha = P.to_alpha(beta)
             image = self._normal(alpha)
             last[:] = [alpha, beta, image]
-            return to_u(image / n, beta)
+            return P.pulled_back(image / n, beta)
 
         converged = _CONVERGED[self._problem.rows.source.dtype]
         steps = preconditioned_steps(rest, product, self.engine)
@@ -311,21 +309,19 @@ def walk(
     fit = problem.fit(cells.fitted[split], cells.held[split])
     judge = HeldOut(problem.rows, cells.held[split], problem.engine)
     sums = np.full((2, len(penalties), most), np.nan)
-    best_rank, start = (np.inf, np.inf), fit.alpha
+    starts: list[Array] = []
     for i, penalty in track(enumerate(penalties), len(penalties), "penalties", progress):
         errors: list[float] = []
+        starts.append(problem.engine.to_host(fit.alpha))
         for t, _ in enumerate(fit.steps(float(penalty), most)):
             sums[:, i, t] = fit.score(judge, score)
             errors.append(float(sums[0, i, t]))
-            rank = float(sums[0, i, t]), float(sums[1, i, t])
-            if rank < best_rank:
-                best_rank, start = rank, fit.alpha
             if _stagnates(errors):
                 break
         reached = len(errors)
         sums[:, i, reached:] = sums[:, i, reached - 1 : reached]
     sums = np.where(np.isnan(sums), np.inf, sums)
-    return Walked(sums, judge.weight, problem.engine.to_host(start))
+    return Walked(sums, judge.weight, starts)
 
 
 def _stagnates(errors: list[float]) -> bool:

@@ -25,6 +25,8 @@ from imparo.estimators.large import (
     walk,
 )
 from imparo.estimators.logistic import solve_logistic, walk_logistic
+from imparo.estimators.map_base import PENALTIES as DIRECT_PENALTIES
+from imparo.estimators.map_base import MapMachine
 from imparo.estimators.solve import Solved
 from imparo.estimators.splits import Splits, make_splits
 from imparo.estimators.subsampled import Centers, Subsampled, are_given, n_given
@@ -51,13 +53,11 @@ _LEAST_LOGISTIC = 1e-8
 _SMALL = 3000
 
 
-class LargeMachine(Subsampled):
+class LargeMachine(Subsampled, MapMachine):
     """A machine on centers that can do without m × m statistics."""
 
     solver: Any
     iterations: Any
-    penalty: Any
-    random_state: Any
     statistics_: Any
     iterations_: int | None
     dropped_centers_: list[Dropped]
@@ -98,12 +98,12 @@ class LargeMachine(Subsampled):
         memory = memory_for(self.memory, engine)
         sizes = grids.sizes(self.n_centers, n, min(n, self._most_given(n)))
         m = int(sizes[-1])
-        if m > self._room_for(n_cells, memory):
+        if m > self._largest_room(n_cells, memory, 1):
             return CG
         if len(sizes) > 1 or m < _SMALL:
             return DIRECT
         automatic = isinstance(self.penalty, str)
-        n_penalties = 41 if automatic else np.size(self.penalty)
+        n_penalties = DIRECT_PENALTIES if automatic else np.size(self.penalty)
         n_walks = PENALTIES if automatic else n_penalties
         entry = _ENTRY_THERE if engine.resident else _ENTRY
         direct = float(n) * m * (m + 2 * d + entry) + (2 + n_penalties / 3) * float(m) ** 3
@@ -114,9 +114,6 @@ class LargeMachine(Subsampled):
 
     def _most_given(self, n: int) -> int:
         return n_given(self.centers) if are_given(self.centers) else n
-
-    def _room_for(self, n_cells: int, memory: int) -> int:
-        raise AssertionError  # the machine has it
 
     def _most_steps(self) -> int:
         value = self.iterations
@@ -142,12 +139,7 @@ class LargeMachine(Subsampled):
         seed = int(rng.randint(2**31 - 1))
         kept, weight = used_rows(weight, Y.dtype)
         candidates = self._candidates(kernel, source, kept)
-        sizes = grids.sizes(self.n_centers, len(kept), self._most_given(len(kept)))
-        by_size = isinstance(self.penalty, str) and self.penalty == "n_centers"
-        one_penalty = by_size or (
-            not isinstance(self.penalty, str) and np.size(self.penalty) == 1
-        )
-        single = one_penalty and len(sizes) == 1 and len(candidates) == 1
+        by_size, single = self._by_size(), self._is_single(len(candidates))
         method = ""
         splits: Splits = []
         if not single:
@@ -156,11 +148,10 @@ class LargeMachine(Subsampled):
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
         candidates = self._learned(candidates, source, Y, weight, allowed, seed)
-        most_rows = n_given(self.centers) if are_given(self.centers) else int(allowed.sum())
-        sizes = np.unique(np.minimum(sizes, most_rows))
+        there = self._centers_there(allowed)
         if isinstance(self.n_centers, str):
-            room = largest_size(rows.memory, source.dtype.itemsize)
-            sizes = sizes[sizes <= max(room, int(sizes[0]))]
+            there = max(1, min(there, largest_size(rows.memory, source.dtype.itemsize)))
+        sizes = self._sizes(len(kept), there)
         check_room(int(sizes[-1]), rows.memory, source.dtype.itemsize)
         tried: list[_Tried] = []
         problem: LargeProblem | None = None
@@ -188,7 +179,7 @@ class LargeMachine(Subsampled):
         self.sigma_, self.kernel_ = candidate.sigma, candidate.kernel
         i, t = best.point if best.walks else (0, most - 1)
         self.penalty_, self.n_centers_ = float(best.penalties[i]), len(used)
-        model, converged = self._final(problem, cells, best, most if single else t + 1, most)
+        model, converged = self._final(problem, cells, best, i, most if single else t + 1, most)
         if single and isinstance(self.iterations, str) and not converged:
             warn_user(
                 f"{most} iterations did not converge; give a larger penalty, iterations=... "
@@ -216,19 +207,19 @@ class LargeMachine(Subsampled):
         return walk(problem, cells, split, penalties, most, score, self.progress)
 
     def _final(
-        self, problem: LargeProblem, cells: Cells, best: "_Tried", steps: int, most: int
+        self, problem: LargeProblem, cells: Cells, best: "_Tried", i: int, steps: int, most: int
     ) -> tuple[Solved, bool]:
-        """Return the model on all rows, from the best that was judged; and if it converged."""
+        """Return the model on all rows at penalty i, and whether it converged."""
         first = best.walks[0] if best.walks else None
         if self._loss_name() == "logistic":
             start = None
-            if first is not None and first.shift is not None:
-                start = first.start, first.shift
+            if first is not None and first.shifts is not None:
+                start = first.starts[i], first.shifts[i]
             model, self.iterations_ = solve_logistic(
                 problem, cells, self.penalty_, most, start, best.used.rows
             )
             return model, True
-        alpha = None if first is None else first.start
+        alpha = None if first is None else first.starts[i]
         model, self.iterations_, converged = solve_large(
             problem, cells, self.penalty_, steps, alpha
         )
@@ -241,7 +232,7 @@ class LargeMachine(Subsampled):
     def _penalties_of(self, diagonal: Array, size: int, by_size: bool) -> Array:
         if by_size:
             scale = float(np.mean(diagonal, dtype=np.float64))
-            return np.array([scale * np.log(size) / size])
+            return scale * self._penalty_of(np.array([size]))
         found = grids.penalties(self.penalty, diagonal, PENALTIES)
         if isinstance(self.penalty, str) and self._loss_name() == "logistic":
             found = found[found >= _LEAST_LOGISTIC * found[0]]

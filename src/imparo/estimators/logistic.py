@@ -117,19 +117,16 @@ class LogisticFit:
 
     def _newton_step(self, penalty: float, most: int) -> int:
         P, engine, values = self._problem.preconditioner, self.engine, self._problem.values
-        ridge, dtype = 2 * penalty, self._problem.product_type
+        dtype = self._problem.product_type
         p = self._probability(self.F + self.shift)
         slopes = self._w * (p - self._ones)
         curvature = self._w * p * (1 - p)
-
-        def to_u(gradient: Array, beta: Array) -> Array:
-            return P.to_beta(P.from_alpha(gradient) + ridge * beta, transpose=True)
 
         gradient = values.back(self._cells, slopes, dtype)
         pulled, total = self.alpha * 0.0, curvature.sum(axis=0) + 1e-300
         if self._problem.has_intercept:
             pulled = values.back(self._cells, curvature, dtype)
-        rest = to_u(-gradient, -self._beta)
+        rest = P.pulled_back(-gradient, -self._beta)
         step_F = engine.zeros(tuple(self.F.shape), np.dtype(np.float64))
         last: list[Array] = []
 
@@ -145,7 +142,7 @@ class LogisticFit:
             if self._problem.has_intercept:
                 shift = -(curvature * step_F).sum(axis=0) / total
             last[:] = [alpha, beta, shift]
-            return to_u(image + pulled * shift, beta)
+            return P.pulled_back(image + pulled * shift, beta)
 
         size = float((rest**2).sum()) ** 0.5
         wanted = min(_INEXACT, size)
@@ -234,16 +231,16 @@ def walk_logistic(
     fit = LogisticFit(problem, cells.fitted[split], cells.held[split], center_rows)
     judge = HeldOut(problem.rows, cells.held[split], engine)
     sums = np.full((2, len(penalties), 1), np.nan)
-    best_rank, start = (np.inf, np.inf), (fit.alpha, fit.shift)
+    starts: list[Array] = []
+    shifts: list[Array] = []
     for i, penalty in track(enumerate(penalties), len(penalties), "penalties", progress):
         fit.minimise(float(penalty), most)
         wrong = judge.sums(fit.F, fit.shift, score)[0]
         losses = judge.log_loss(fit.F, fit.shift)
         sums[:, i, 0] = wrong, losses
-        if (wrong, losses) < best_rank:
-            best_rank, start = (wrong, losses), (fit.alpha, fit.shift)
-    host = engine.to_host
-    return Walked(sums, judge.weight, host(start[0]), host(start[1]))
+        starts.append(engine.to_host(fit.alpha))
+        shifts.append(engine.to_host(fit.shift))
+    return Walked(sums, judge.weight, starts, shifts)
 
 
 def solve_logistic(

@@ -31,8 +31,8 @@ from imparo.scores import RootMeanSquare, Score, Scores
 
 # Columns by which the rows of a fitted model are known again.
 _COMPARED = 8
-# Penalties of "auto": each half of the one before.
-_PENALTIES = 41
+#: Penalties of "auto": each half of the one before.
+PENALTIES = 41
 
 
 class MapMachine(Streamed):
@@ -272,7 +272,7 @@ class MapMachine(Streamed):
 
     def _penalties(self, diagonal: Array) -> Array:
         """Return the grid of penalties, from the largest to the smallest."""
-        return grids.penalties(self.penalty, diagonal, _PENALTIES)
+        return grids.penalties(self.penalty, diagonal, PENALTIES)
 
     def _path(
         self, sigmas: list[Any], grid: Grid, scores: list[Scores], score: Score, method: str

@@ -9,7 +9,6 @@ from imparo.engine import Array
 from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.large_base import CG, DIRECT, LargeMachine
-from imparo.estimators.map_base import MapMachine
 from imparo.estimators.map_search import Grid
 from imparo.estimators.solve import Solved
 from imparo.estimators.subsampled import Centers
@@ -19,7 +18,7 @@ from imparo.paths import Path
 from imparo.scores import Score
 
 
-class NystromMachine(LargeMachine, MapMachine):
+class NystromMachine(LargeMachine):
     """Base of :class:`~imparo.NystromRegressor` and :class:`~imparo.NystromClassifier`."""
 
     _size: ClassVar[str] = "n_centers"
@@ -73,9 +72,6 @@ class NystromMachine(LargeMachine, MapMachine):
         self.solver_ = DIRECT
         self.iterations_ = None
         return super()._fit(source, Y, weight, y, score, stratify=stratify)
-
-    def _room_for(self, n_cells: int, memory: int) -> int:
-        return self._largest_room(n_cells, memory, 1)
 
     def _most(self, allowed: Array, cells: Cells, memory: int, n_candidates: int) -> int:
         return self._most_centers(allowed, cells, memory, n_candidates)

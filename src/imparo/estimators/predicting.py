@@ -12,7 +12,6 @@ from imparo.engine import (
     Array,
     Engine,
     default_engine,
-    memory_for,
     row_blocks,
     rows_within,
     with_smaller_blocks,
@@ -116,7 +115,7 @@ def predict_there(
     engine, dtype = default_engine(), np.result_type(coef, np.float32)
     weights = {e: e.asarray(coef, dtype) for e in engine.replicas}
     per_row = 4 * 8 * max(1, coef.shape[0]) + 4 * 8 * X.shape[1]
-    room = min(memory_for(None, engine) // 4, memory // 2, engine.block_bytes)
+    room = min(memory // 4, engine.block_bytes)
 
     def whole(size: int) -> Array:
         F = np.empty((X.shape[0], coef.shape[1]), dtype)

@@ -6,7 +6,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.data.sources import Source
-from imparo.engine import Array, parse_memory, resolution
+from imparo.engine import Array, default_engine, memory_for, resolution
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
@@ -145,6 +145,6 @@ class RandomFeatureMachine(MapMachine):
         X = validate_data(
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
-        F = predict_by_map(self.map_, X, coef, parse_memory(self.memory))
+        F = predict_by_map(self.map_, X, coef, memory_for(self.memory, default_engine()))
         F += np.asarray(self.intercept_, F.dtype)
         return F

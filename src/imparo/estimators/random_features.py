@@ -82,20 +82,8 @@ class RandomFeatureRegressor(Regressor, _Growing):
         How to select: a fraction held out, a number of folds, generalized
         cross-validation, a splitter that needs no groups, or pairs of arrays of rows to fit
         and to hold out. Folds cost no further pass: their statistics are subtracted.
-    memory : int, str, dict or None, default None
-        Bytes, or "2GB", that the fit may use where it is computed: on the GPU with
-        ``device="cuda"``. None is half of the machine's, or 90 % of what is free on a GPU.
-        ``{"host": "8GB", "device": "60GB"}`` is both.
-    device : str, torch.device or None, default None
-        Where to compute: "cpu", "cuda" (all GPUs there are), "cuda:1" (one of them), "auto"
-        (GPUs if there are any, and the CPU if not or, with a warning, if they are out of
-        memory or fail), "torch:cpu" (PyTorch without a GPU). None is where the rows are:
-        NumPy for arrays, PyTorch for tensors, whose predictions are tensors (:doc:`/gpu`).
-    precision : "float64", "float32", "split" or None, default None
-        How products of features are summed on a device: in float64; in float32, some
-        thousand rows at a time before they are added in float64; in exact slices of float32.
-        None takes float64 where a measurement, once a process, finds the device good at it,
-        else float32 for float32 rows and slices for others. Of no effect with NumPy.
+    memory, device, precision
+        As for :class:`NystromRegressor`.
     dtype : "float32", "float64" or None, default None
         Type of the features; that of X if None. Statistics are float64.
     random_state : int, RandomState or None, default None

@@ -8,7 +8,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.data.sources import Source
-from imparo.engine import Array, computing_on, default_engine, host_engine, parse_memory
+from imparo.engine import (
+    Array,
+    computing_on,
+    default_engine,
+    host_engine,
+    memory_for,
+    parse_memory,
+)
 from imparo.errors import SelectionWarning, warn_user
 from imparo.estimators.candidates import Candidate
 from imparo.estimators.cells import Cells
@@ -323,7 +330,7 @@ class SGMMachine(SGMParameters):
     def _decision(self, X: Any) -> Array:
         """Return the (n, T) matrix of predictions."""
         check_is_fitted(self, "intercept_")
-        kind, memory = self.features_, parse_memory(self.memory)
+        kind, memory = self.features_, memory_for(self.memory, default_engine())
         name = {LINEAR: "coef_", EXACT: "dual_coef_"}.get(kind, "feature_coef_")
         coef = getattr(self, name)
         X = validate_data(

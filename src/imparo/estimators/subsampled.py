@@ -9,7 +9,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from imparo.centers import Uniform, as_rule, uniform_positions
 from imparo.data.sources import Source
-from imparo.engine import Array, parse_memory
+from imparo.engine import Array, default_engine, memory_for, parse_memory
 from imparo.estimators import grids
 from imparo.estimators.cells import Cells
 from imparo.estimators.inputs import check_flags, check_rows
@@ -64,12 +64,15 @@ class Subsampled(Streamed):
         self, allowed: Array, cells: Cells, memory: int, n_candidates: int = 1
     ) -> int:
         """Return the largest number of centers that can be chosen and held."""
-        if are_given(self.centers):
-            most = n_given(self.centers)
-        else:
-            most = int(np.count_nonzero(allowed))
-            most = min(most, _POOL) if as_rule(self.centers).needs_kernel else most
+        most = self._centers_there(allowed)
         return self._room(self.n_centers, "n_centers", cells, memory, n_candidates, most)
+
+    def _centers_there(self, allowed: Array) -> int:
+        """Return the largest number of centers that can be chosen."""
+        if are_given(self.centers):
+            return n_given(self.centers)
+        most = int(np.count_nonzero(allowed))
+        return min(most, _POOL) if as_rule(self.centers).needs_kernel else most
 
     def _choice_needs_kernel(self) -> bool:
         """Return whether other widths have other centers."""
@@ -107,7 +110,7 @@ class Subsampled(Streamed):
             self, check_rows(X), accept_sparse="csr", dtype=coef.dtype, order="C", reset=False
         )
         coef = coef.reshape(len(coef), np.size(self.intercept_))
-        memory = parse_memory(self.memory)
+        memory = memory_for(self.memory, default_engine())
         F = predict_by_points(self.kernel_, X, self.centers_, coef, memory)
         F += np.asarray(self.intercept_, F.dtype)
         return F

@@ -239,6 +239,11 @@ class Preconditioner:
             return self._forward(u, D, lambda i: M[i, : i.start])
         return self._backward(u, D, lambda i: M[i.stop :, i].T)
 
+    def pulled_back(self, gradient: Array, beta: Array) -> Array:
+        """Return A⁻ᵀ(T⁻ᵀg + λβ): what g and λTᵀβ in the place of α are in that of u."""
+        assert self.penalty is not None
+        return self.to_beta(self.from_alpha(gradient) + self.penalty * beta, transpose=True)
+
     def upper(self) -> Array:
         """Return T as a matrix of its own."""
         T = self._engine.zeros((self._size, self._size), self._dtype)
