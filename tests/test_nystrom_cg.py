@@ -7,6 +7,7 @@ from scipy import sparse
 
 from device_tools import use_blocks_of
 from imparo import NystromRegressor
+from imparo.data import load_concrete
 from imparo.errors import MemoryBudgetError, PrecisionWarning
 from imparo.estimators import large, large_base
 from imparo.filters import preconditioned
@@ -78,7 +79,7 @@ def test_singular_kernel_matrices(rows, device, dtype, kernel, penalty):
     found, direct = machine(**how).fit(X, y), machine("direct", **how).fit(X, y)
     # Directions that K_mm has nothing of are penalised by its shift; direct leaves them out.
     difference = np.abs(found.predict(new) - direct.predict(new)).max()
-    assert difference < (1e-4 if dtype == "float64" else 5e-3) * np.abs(y).max()
+    assert difference < (1e-5 if dtype == "float64" else 5e-3) * np.abs(y).max()
     assert found.iterations_ < 60
 
 
@@ -299,6 +300,24 @@ def test_centers_by_the_kernel_come_from_a_pool(monkeypatch):
     """More than the pool has are not asked for: sizes of the path are those in use."""
     monkeypatch.setattr("imparo.estimators.subsampled._POOL", 50)
     X = np.random.default_rng(0).normal(size=(200, 2))
-    model = machine(sigma=1.0, n_centers=80, centers="pivoted", penalty=[1e-1, 1e-3])
-    assert model.fit(X, X[:, 0]).path_.sizes.tolist() == [model.n_centers_]
-    assert model.n_centers_ <= 50
+    model = machine(sigma=1.0, n_centers=[60, 80], centers="pivoted", penalty=[1e-1, 1e-3])
+    sizes = model.fit(X, X[:, 0]).path_.sizes
+    assert len(sizes) == 1
+    assert sizes[0] <= 50
+
+
+@both_devices
+def test_penalties_that_products_do_not_resolve(device):
+    """Without a shift by the penalty the iterations diverge: R² was −8."""
+    concrete = load_concrete()
+    X = (concrete.X - concrete.X.mean(axis=0)) / concrete.X.std(axis=0)
+    how = {"sigma": "median", "n_centers": 400, "penalty": 1e-12, "iterations": 100,
+           "device": device}  # fmt: skip
+    fitted, held = slice(0, None, 2), slice(1, None, 2)
+    scores = [
+        machine(solver, **how)
+        .fit(X[fitted], concrete.y[fitted])
+        .score(X[held], concrete.y[held])
+        for solver in ("direct", "cg")
+    ]
+    assert scores[1] > scores[0] - 0.1

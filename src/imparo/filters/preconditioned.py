@@ -27,9 +27,10 @@ _NUMBER = np.dtype(np.float64)
 # A shift of the diagonal by so many rounding errors, which grow with √m, is to be expected
 # and no one is told: K_mm is not known any better.
 _EXPECTED = 8
-# Rounding errors ε of products with K_nm come back as ε/(s·λ) in directions that K_mm has
-# nothing of but the shift s: s is so many times what keeps them below 1.
-_CLEAR = 10
+# Rounding errors ε of products with K_nm come back as up to ε/(s·λ) in directions that K_mm
+# has nothing of but the shift s. They are spread over all directions: a hundredth of the s that
+# keeps the worst below 1 is enough, and more would count in the model.
+_CLEAR = 0.01
 
 
 def preconditioner_bytes(size: int, itemsize: int) -> int:
