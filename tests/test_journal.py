@@ -202,6 +202,14 @@ def test_threads_append_while_another_makes_snapshots(tmp_path):
 # Torn ends
 
 
+def test_no_byte_of_a_mark_is_zero():
+    # A torn record that begins with one would be taken for room that was never written to.
+    marks = b"".join(reading.mark_of(reading.start(1)) for _ in range(5000))
+    assert len(marks) == 20_000
+    assert 0 not in marks
+    assert len(set(marks)) == 255
+
+
 def test_a_last_record_cut_anywhere_is_dropped_and_reported(tmp_path):
     state = [b"one", b"two, which is longer", b"three"]
     filled(tmp_path / "whole", state)

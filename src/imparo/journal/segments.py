@@ -3,10 +3,11 @@ r"""Segments: files of records, each with its number and checksum.
 A segment is a magic line with the format's version, four random bytes (its mark), the number
 of its first record and a CRC-32 of all that; then records. A record is the mark, the length of
 the payload, the count of records before it that were not yet on disk, its number, a CRC-32 of
-header and payload, and the payload. Numbers are little-endian.
+header and payload, and the payload. Numbers are little-endian. No byte of a mark is 0: the
+beginning of a record is never taken for room that was reserved and not written to.
 
 The mark finds records behind damage, which tells a torn end from a damaged middle: no payload
-can hold it but by a chance of 2⁻³², and the checksum then decides.
+can hold it but by a chance of 255⁻⁴, and the checksum then decides.
 """
 
 import secrets
@@ -44,7 +45,8 @@ class Segment(NamedTuple):
 
 def start(first: int) -> bytes:
     """Return the beginning of a new segment."""
-    line = _LINE + _START.pack(secrets.token_bytes(4), first, 0)[:-4]
+    mark = bytes(1 + secrets.randbelow(255) for _ in range(4))
+    line = _LINE + _START.pack(mark, first, 0)[:-4]
     return line + struct.pack("<I", zlib.crc32(line))
 
 
