@@ -29,6 +29,10 @@ class DeviceError(RuntimeError):
     """A device that was asked for is not there, or failed in the middle."""
 
 
+class ClusterError(RuntimeError):
+    """A cluster does not answer, has no workers, or lost them in the middle."""
+
+
 class ImparoWarning(UserWarning):
     """Base of all warnings of this library, so that they can be filtered together."""
 
