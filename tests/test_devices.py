@@ -238,7 +238,7 @@ def test_rows_that_are_there_twice(rows):
 @both_types
 @pytest.mark.parametrize("filter", ["landweber", "nu", "cg"])
 def test_nytro(rows, monkeypatch, form, dtype, filter):
-    monkeypatch.setattr(nytro_base, "cheapest_form", lambda *args: form)
+    monkeypatch.setattr(nytro_base, "cheapest_form", lambda *_, **__: form)
     X, y, w, new = rows
     settings = {"sigma": 1.0, "n_centers": 20, "iterations": [1, 3, 6], "random_state": 0,
                 "filter": filter}  # fmt: skip

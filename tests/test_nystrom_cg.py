@@ -108,12 +108,12 @@ def test_kernel_values_are_stored_or_computed_anew(rows, monkeypatch, device):
     models = []
     for store in (True, False):
         with monkeypatch.context() as patch:
-            rows_ = large.KernelRows
+            rows_ = large.kernel_rows_of
 
             def made(rows, map, *, store, kept=rows_, really=store):
                 return kept(rows, map, store=really)
 
-            patch.setattr(large, "KernelRows", made)
+            patch.setattr(large, "kernel_rows_of", made)
             models.append(machine(**how).fit(X, y, w))
     assert_allclose(models[0].predict(new), models[1].predict(new), atol=1e-8)
     assert_allclose(models[0].path_.errors, models[1].path_.errors, rtol=1e-8)

@@ -35,7 +35,7 @@ def surface(rng):
 @pytest.fixture
 def force(monkeypatch):
     def use(form):
-        monkeypatch.setattr(nytro_base, "cheapest_form", lambda *_: form)
+        monkeypatch.setattr(nytro_base, "cheapest_form", lambda *_, **__: form)
 
     return use
 

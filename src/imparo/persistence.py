@@ -10,6 +10,7 @@ of its transformers that are listed here, and runs no code of the file.
 import functools
 import hashlib
 import importlib
+import inspect
 import json
 import os
 import secrets
@@ -39,6 +40,8 @@ from imparo.errors import FileFormatError
 FORMAT = 1
 _KEY = "imparo"
 _CLASSES: dict[str, type] = {}
+# Parameters that came later: files without them were written when there was only the default.
+_LATER = {"cluster", "device", "iterations", "loss", "precision", "solver"}
 # Modules that, with what they import, hold every persistent class: imported when a file holds
 # a class that is not known yet, until it is. The light ones come first.
 _HOLDERS = (
@@ -262,6 +265,8 @@ def _encode(value: Any, arrays: dict[str, np.ndarray], where: str) -> Any:
         if hasattr(value, "detach"):
             return _encode_array(value.detach().cpu().numpy(), arrays, where)
         return {"cpu": "torch:cpu"}.get(str(value), str(value))
+    if type(value).__module__.partition(".")[0] == "distributed":
+        return None  # a client of Dask is of this process, not of the model
     if isinstance(value, np.dtype):
         return {"$dtype": value.str}
     if isinstance(value, type) and issubclass(value, np.generic):
@@ -400,6 +405,10 @@ def _restore_transformer(name: str, state: dict[str, Any], made: str, path: Path
 def _restore(cls: Any, state: dict[str, Any], path: Path) -> Any:
     if issubclass(cls, BaseEstimator):
         missing = set(cls._get_param_names()) - set(state)
+        usual = inspect.signature(cls.__init__).parameters
+        for name in missing & _LATER:
+            state = state | {name: usual[name].default}
+        missing -= _LATER
         if missing:
             raise FileFormatError(
                 f"{path} has no parameter {', '.join(sorted(missing))} of {cls.__name__}; "

@@ -99,6 +99,10 @@ class Statistics:
             setattr(moved, name, engine.asarray(getattr(self, name)))
         return moved
 
+    def __sizeof__(self) -> int:
+        # What Dask and others count, to decide where to add and when to spill.
+        return object.__sizeof__(self) + sum(getattr(self, name).nbytes for name in _SUMS[:-1])
+
     def __getstate__(self) -> dict[str, Any]:
         # Pickled and copied in main memory: a GPU may not be there again.
         engine = self._engine

@@ -1,7 +1,7 @@
 """Where a block is computed: the few dense operations that everything uses.
 
 :class:`Engine` is the whole interface. NumPy and SciPy stand behind it in main memory,
-PyTorch on GPUs; a cluster is another class with the same methods, and no caller changes.
+PyTorch on GPUs. Workers of a cluster have engines of their own (:mod:`imparo.cluster`).
 """
 
 from imparo.engine.base import Array, Engine

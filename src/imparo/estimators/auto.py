@@ -60,6 +60,9 @@ class AutoRegressor(Regressor, AutoMachine):
         for :class:`NystromRegressor`, the entry "host".
     device : str, torch.device or None, default None
         As for :class:`NystromRegressor`: where every trial is computed.
+    cluster : Client, str or None, default None
+        As for :class:`NystromRegressor`: fits to all rows are made by the workers of a cluster
+        of Dask, those to samples here. Columns hold numbers, and are prepared in one way.
     dtype : "float32", "float64" or None, default None
         Type to compute in; that of X if None.
     random_state : int, RandomState or None, default None
@@ -130,6 +133,7 @@ n_features_in_, feature_names_in_
         intercept: bool = True,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -144,6 +148,7 @@ n_features_in_, feature_names_in_
             intercept=intercept,
             memory=memory,
             device=device,
+            cluster=cluster,
             dtype=dtype,
             random_state=random_state,
             progress=progress,
@@ -198,7 +203,8 @@ class AutoClassifier(Classifier, AutoMachine):
 
     Parameters
     ----------
-    kernel, budget, sigma, inputs, validation, centers, intercept, memory, device, dtype, \
+    kernel, budget, sigma, inputs, validation, centers, intercept, memory, device, \
+cluster, dtype, \
 random_state, progress
         As for :class:`AutoRegressor`.
     class_weight : dict, "balanced" or None, default None
@@ -240,6 +246,7 @@ n_features_in_, feature_names_in_
         class_weight: Any = None,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -254,6 +261,7 @@ n_features_in_, feature_names_in_
             intercept=intercept,
             memory=memory,
             device=device,
+            cluster=cluster,
             dtype=dtype,
             random_state=random_state,
             progress=progress,

@@ -41,6 +41,7 @@ class AutoMachine(Subsampled):
         intercept: bool = True,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -54,6 +55,7 @@ class AutoMachine(Subsampled):
         self.intercept = intercept
         self.memory = memory
         self.device = device
+        self.cluster = cluster
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress

@@ -7,8 +7,10 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_y, check_consistent_length
 
+from imparo.cluster import is_dask
 from imparo.data.sources import ArraySource, Source
 from imparo.engine import Array, parse_memory
+from imparo.estimators.cluster_source import ClusterSource
 from imparo.estimators.inputs import check_dtype
 from imparo.estimators.streams import are_blocks, read_rows
 from imparo.preparation import KernelInputs
@@ -81,6 +83,8 @@ class Table:
     def _prepared(self, inputs: KernelInputs | None) -> Source:
         if inputs is None:
             return self._rows
+        if isinstance(self._rows, ClusterSource):
+            return self._rows.prepared(inputs)
         if _is_source(self._rows):
             return PreparedSource(self._rows, inputs)
         X = inputs.transform(self._rows)
@@ -164,11 +168,14 @@ def read_table(
     wanted = check_dtype(estimator.dtype)
     dtype = None if isinstance(wanted, list) else wanted
     kinds = TRIED if inputs == "auto" else (inputs,)
-    size = float(np.prod(X.shape)) if hasattr(X, "shape") else 0.0
-    blocks = y is None and are_blocks(X)
-    if size > _MANY or blocks:
+    size = 0.0
+    if hasattr(X, "shape") and not is_dask(X):
+        size = float(np.prod(X.shape))
+    blocks = y is None and not is_dask(X) and are_blocks(X)
+    away = is_dask(X) or estimator.cluster is not None
+    if size > _MANY or blocks or away:
         kinds = kinds[:1]
-    if blocks or isinstance(X, np.memmap) or _in_blocks(X, inputs, estimator.memory):
+    if blocks or away or isinstance(X, np.memmap) or _in_blocks(X, inputs, estimator.memory):
         source, y, sample_weight = read_rows(estimator, X, y, sample_weight, **checks)
         return Table(source, kinds, None, dtype), y, sample_weight
     if y is None:

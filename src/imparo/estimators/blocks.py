@@ -1,6 +1,6 @@
 """Rows in blocks, sorted by cell, where an engine computes: what every pass is made of."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -69,6 +69,41 @@ class Stream:
     memory: int
     progress: Any
     engine: Engine = field(default_factory=host_engine)
+
+    @property
+    def precision(self) -> str:
+        """How products are summed: "float64", "float32" or "split"."""
+        return self.engine.precision if self.engine.resident else "float64"
+
+    @property
+    def distributed(self) -> bool:
+        """Whether passes are made by the workers of a cluster."""
+        return False
+
+    def sum(self, function: Callable[..., Any], fixed: Any, *args: Any) -> Any:
+        """Return ``function(self, fixed, *args)``: on a cluster, its sum over parts.
+
+        Parameters
+        ----------
+        function : callable
+            Gives what can be added: numbers, arrays, statistics, or tuples of them.
+        fixed : object
+            What more than one pass needs, such as a map.
+        *args
+            What this pass needs.
+
+        Returns
+        -------
+        object
+        """
+        return function(self, fixed, *args)
+
+    def each(self, function: Callable[..., Any], fixed: Any, *args: Any) -> list[Any]:
+        """Return ``[function(self, fixed, *args)]``: on a cluster, one for each part."""
+        return [function(self, fixed, *args)]
+
+    def forget(self, fixed: Any) -> None:
+        """Tell that no further pass needs what was fixed."""
 
     def block_size(self, n_columns: int) -> int:
         """Return how many rows a block of so many features has."""

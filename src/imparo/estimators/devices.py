@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from imparo.cluster import find_client, is_dask
 from imparo.engine import (
     Array,
     Engine,
@@ -40,8 +41,7 @@ def fit_on_device(estimator: Any, X: Any, work: Callable[[], Any]) -> Any:
     """
     if estimator.device is None and default_engine().resident:
         return work()  # within a fit that computes on a device
-    precision = getattr(estimator, "precision", None)
-    engine = choose_engine(estimator.device, X, precision)
+    engine = _engine_here(estimator, X)
     before = dict(vars(estimator))
     try:
         return _work_on(engine, estimator, work)
@@ -54,12 +54,28 @@ def fit_on_device(estimator: Any, X: Any, work: Callable[[], Any]) -> Any:
     return _work_on(host_engine(), estimator, work)
 
 
+def _engine_here(estimator: Any, X: Any) -> Engine:
+    """Return the engine of this machine: with a cluster, ``device`` is that of its workers."""
+    device, precision = estimator.device, getattr(estimator, "precision", None)
+    cluster = getattr(estimator, "cluster", None)
+    away = hasattr(estimator, "cluster") and (cluster is not None or is_dask(X))
+    if not away or find_client(cluster) is None:
+        return choose_engine(device, None if is_dask(X) else X, precision)
+    try:
+        return choose_engine(device, None, precision)
+    except (DeviceError, ImportError):
+        return host_engine()
+
+
 def _work_on(engine: Engine, estimator: Any, work: Callable[[], Any]) -> Any:
     with computing_on(engine), told_of_failures(engine):
         found = work()
     estimator.device_ = described(engine, getattr(estimator, "solver_", ""))
+    away = vars(estimator).pop("_away", None)
+    if away is not None:
+        estimator.device_ = f"{away}, {estimator.device or 'cpu'}"
     path = getattr(estimator, "path_", None)
-    if path is not None and engine.resident:
+    if path is not None and (engine.resident or away is not None):
         estimator.path_ = replace(path, device=estimator.device_)
     return found
 

@@ -5,11 +5,14 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils.class_weight import compute_sample_weight
 
+from imparo.cluster import is_dask
 from imparo.engine import Array
 from imparo.estimators.devices import decide_on_device, fit_on_device, like, on_host
 from imparo.estimators.inputs import check_numbers, scaled_outputs, scaled_weight
+from imparo.estimators.lazy import gathered, lazy
 from imparo.estimators.targets import encode_classes
 from imparo.scores import Misclassification, RootMeanSquare
 
@@ -49,19 +52,42 @@ class Regressor(RegressorMixin):
     def _take_units(self, scale: float, shift: Array) -> None:
         """Learn before a fit that outputs are scale·Y + shift, where that is of use."""
 
+    @lazy
     def predict(self: Any, X: Any) -> Array:
         """Return the predicted outputs, in blocks of rows within ``memory``.
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (k, d)
+        X : array, sparse matrix, data frame or collection of Dask of shape (k, d)
 
         Returns
         -------
         array of shape (k,) or (k, n_outputs)
+            One of Dask, not computed yet, for a collection.
         """
         F = decide_on_device(self, X)
         return F[:, 0] if np.ndim(self.intercept_) == 0 else F
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination R² of the predictions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or collection of Dask of shape (k, d)
+        y : array of shape (k,) or (k, n_outputs)
+        sample_weight : array of shape (k,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        cluster = getattr(self, "cluster", None)
+        y, found, weight = (
+            gathered(part, cluster) for part in (y, self.predict(X), sample_weight)
+        )
+        return float(r2_score(y, found, sample_weight=weight))
 
 
 class Classifier(ClassifierMixin):
@@ -91,12 +117,13 @@ class Classifier(ClassifierMixin):
         self.classes_, self._multilabel = classes, multilabel
         return self
 
+    @lazy
     def decision_function(self: Any, X: Any) -> Array:
         """Return the least-squares predictions of the codes.
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (k, d)
+        X : array, sparse matrix, data frame or collection of Dask of shape (k, d)
 
         Returns
         -------
@@ -105,16 +132,18 @@ class Classifier(ClassifierMixin):
         F = decide_on_device(self, X)
         return F[:, 0] if F.shape[1] == 1 and not self._multilabel else F
 
+    @lazy
     def predict(self: Any, X: Any) -> Array:
         """Return the predicted classes, in blocks of rows within ``memory``.
 
         Parameters
         ----------
-        X : array, sparse matrix or data frame of shape (k, d)
+        X : array, sparse matrix, data frame or collection of Dask of shape (k, d)
 
         Returns
         -------
         array of shape (k,), or indicator matrix of shape (k, n_labels)
+            One of Dask, not computed yet, for a collection.
         """
         F = on_host(decide_on_device(self, X))
         if self._multilabel:
@@ -122,6 +151,27 @@ class Classifier(ClassifierMixin):
         if F.shape[1] == 1:
             return like(self.classes_[(F[:, 0] > 0).astype(int)], X)
         return like(self.classes_[np.argmax(F, axis=1)], X)
+
+    def score(self: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the share of rows, or of their weight, whose class is predicted.
+
+        Parameters
+        ----------
+        X : array, sparse matrix, data frame or collection of Dask of shape (k, d)
+        y : array of shape (k,), or indicator matrix of shape (k, n_labels)
+        sample_weight : array of shape (k,), optional
+
+        Returns
+        -------
+        float
+        """
+        if not is_dask(X):
+            return float(super().score(X, y, sample_weight))
+        cluster = getattr(self, "cluster", None)
+        y, found, weight = (
+            gathered(part, cluster) for part in (y, self.predict(X), sample_weight)
+        )
+        return float(accuracy_score(y, found, sample_weight=weight))
 
 
 def shares(P: Array, *, multilabel: bool) -> Array:

@@ -8,6 +8,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.utils.validation import _check_sample_weight, check_array
 
+from imparo.cluster import is_dask
 from imparo.engine import Array, default_engine, power_of_two
 
 
@@ -88,7 +89,7 @@ def check_kernel_matrix(K: Array) -> None:
 
 def check_numbers(y: Any) -> Any:
     """Return y, or raise if it holds text."""
-    if y is not None and _holds_text(y):
+    if y is not None and not is_dask(y) and _holds_text(y):
         raise ValueError(
             "y holds text and a regressor needs numbers; use a classifier for classes, such as "
             "KernelClassifier"

@@ -171,6 +171,7 @@ class KernelRows:
         held: Array | None = None,
         mean: Array | None = None,
         dtype: np.dtype[Any] | None = None,
+        kept: Array | None = None,
     ) -> Array:
         """Return K_nmᵀWK_nm·α over some cells, and keep K_nm·α of these and other cells.
 
@@ -189,6 +190,8 @@ class KernelRows:
             Taken out of K_nm·α before it is multiplied back: the mean of the features times α.
         dtype : dtype, optional
             Of the products; that of the rows if left out.
+        kept : boolean array of shape (C,), optional
+            Cells whose K_nm·α is kept in ``predictions``; all that are computed if left out.
 
         Returns
         -------
@@ -211,7 +214,7 @@ class KernelRows:
                         continue
                     F = engine.product(K[some], there[engine])
                     positions = block.positions[some]
-                    if predictions is not None:
+                    if predictions is not None and (kept is None or kept[cell]):
                         at = home.asarray(positions)
                         predictions[at] = home.asarray(F, home.type_of(predictions))
                     if not fitted[cell]:

@@ -17,7 +17,7 @@ from imparo.engine import Array, Engine
 from imparo.errors import MemoryBudgetError
 from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
-from imparo.estimators.kernel_rows import KernelRows
+from imparo.estimators.cluster_kernel import kernel_rows_of
 from imparo.estimators.solve import Solved
 from imparo.features.center_map import CenterMap
 from imparo.filters import Preconditioner, preconditioned_steps
@@ -107,10 +107,10 @@ class LargeProblem:
         left = _SHARE_OF_KERNEL * rows.memory - preconditioner_bytes(m, dtype.itemsize)
         left -= _ROW_ARRAYS * 8 * rows.Y.size
         store = passes > 1 and used * m * dtype.itemsize <= left - rows.memory / 8
-        self.values = KernelRows(rows, map, store=store)
+        self.values = kernel_rows_of(rows, map, store=store)
         #: Type of the products with K_nm: float64 unless float32 is asked for.
         self.product_type: np.dtype[Any] = np.dtype(np.float64)
-        if self.engine.resident and self.engine.precision == "float32":
+        if rows.precision == "float32":
             self.product_type = np.dtype(np.float32)
         self._scale = float(np.mean(map.kernel.diagonal(map.centers[:256]), dtype=np.float64))
         self._shift = -1.0
@@ -212,7 +212,7 @@ class LargeFit:
         mean = self._feature_mean @ alpha if self._problem.has_intercept else None
         return self._problem.values.product(
             self._cells, alpha, predictions=self._step_F, held=self._held, mean=mean,
-            dtype=self._problem.product_type,
+            dtype=self._problem.product_type, kept=self._held,
         )  # fmt: skip
 
     def steps(self, penalty: float, most: int) -> Iterator[float]:

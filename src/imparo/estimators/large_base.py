@@ -95,7 +95,7 @@ class LargeMachine(Subsampled, MapMachine):
         if self.solver != "auto" or gcv or isinstance(self.n_centers, str):
             return DIRECT if self.solver == "auto" else self.solver
         engine, (n, d) = default_engine(), source.shape
-        memory = memory_for(self.memory, engine)
+        memory = self._for_statistics(memory_for(self.memory, engine), source, n_cells)
         sizes = grids.sizes(self.n_centers, n, min(n, self._most_given(n)))
         m = int(sizes[-1])
         if m > self._largest_room(n_cells, memory, 1):

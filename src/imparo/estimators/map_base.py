@@ -123,7 +123,8 @@ class MapMachine(Streamed):
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
         candidates = self._learned(candidates, source, Y, weight, allowed, seed)
-        most = self._most(allowed, cells, rows.memory, len(candidates))
+        memory = self._for_statistics(rows.memory, source, len(cells))
+        most = self._most(allowed, cells, memory, len(candidates))
         sizes = self._sizes(len(kept), most)
         found: list[Scores] = []
         best: tuple[Fitted, Any, int] | None = None
@@ -193,7 +194,8 @@ class MapMachine(Streamed):
         rows = self._as_rows(source, Y, weight, cells)
         _check_same_rows(rows, fitted, cells)
         allowed = cells.may_be_centers()
-        most = self._most(allowed, cells, rows.memory, 1)
+        memory = self._for_statistics(rows.memory, source, len(cells))
+        most = self._most(allowed, cells, memory, 1)
         before, old = fitted.map.n_given, self.path_
         wanted = self._checked_wanted(len(kept), most)
         drawn = self._draw(source, self.kernel_, allowed, wanted, seed)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from imparo.data.sources import Source
-from imparo.engine import Array, default_engine, host_engine, threads_for
+from imparo.engine import Array, default_engine, host_engine, row_blocks, threads_for
 from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import Cells
 from imparo.estimators.passes import (
@@ -31,6 +31,8 @@ from imparo.statistics import Statistics
 _SAME = 1e-13
 # Held-out rows that are predicted at once.
 _PREDICTED = 4096
+# Numbers of rows that are taken at once from a source where that is a pass.
+_LOOKED_AT = 2**23
 
 
 @persistent
@@ -205,7 +207,7 @@ def _held_out(
 
 def ridge_of(fitted: Fitted, rows: Stream, part: Statistics, intercept: bool) -> NestedRidge:
     """Return the ridge problem of a part of the statistics."""
-    dtype = type_of_errors(rows.engine, rows.source.dtype)
+    dtype = type_of_errors(rows.precision, rows.source.dtype)
     return NestedRidge(part, intercept=intercept, dtype=dtype, floor=fitted.floor)
 
 
@@ -356,13 +358,18 @@ def held_out_predictions(
     columns, found, dtype = map.columns(size), [], source.dtype
     for v in range(len(cells.held)):
         inside, _ = cells.parts(fitted.statistics, v)
-        errors = type_of_errors(default_engine(), dtype)
+        engine = default_engine()
+        errors = type_of_errors(engine.precision if engine.resident else "float64", dtype)
         problem = NestedRidge(inside, intercept=intercept, dtype=errors, floor=fitted.floor)
         models = _models(map, problem, np.full((1, 1), ridge), columns, dtype)
         coef = problem.engine.to_host(models.coefficients[0][:, 0])
         held = np.flatnonzero((cells.of_row >= 0) & cells.held[v][cells.of_row])
-        for start in range(0, len(held), _PREDICTED):
-            rows = held[start : start + _PREDICTED]
-            K = map.evaluate(source.take(rows), 0, len(coef))
-            found.append((rows, product(K, coef) + models.intercepts[0, 0]))
+        # Each look at rows that are not at hand is a pass over all of them.
+        taken = _PREDICTED if source.at_hand else max(_PREDICTED, _LOOKED_AT // source.shape[1])
+        for start in range(0, len(held), taken):
+            rows = held[start : start + taken]
+            X = source.take(rows)
+            for some in row_blocks(len(rows), _PREDICTED):
+                K = map.evaluate(X[some], 0, len(coef))
+                found.append((rows[some], product(K, coef) + models.intercepts[0, 0]))
     return np.concatenate([r for r, _ in found]), np.concatenate([F for _, F in found])

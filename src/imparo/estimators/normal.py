@@ -11,9 +11,10 @@ import numpy as np
 from imparo.engine import Array, engine_holding, is_tensor
 from imparo.estimators.blocks import Stream
 from imparo.estimators.cells import sum_of
-from imparo.estimators.kernel_rows import KernelRows
+from imparo.estimators.cluster_kernel import kernel_rows_of
 from imparo.estimators.map_search import Fitted
 from imparo.features import NystromMap
+from imparo.kernels import Kernel
 from imparo.scores import Score
 
 GRAM, STORED, RECOMPUTED = "gram", "stored", "recomputed"
@@ -24,7 +25,7 @@ _VECTOR, _FUNCTION = 16, 60
 
 def cheapest_form(
     n: int, m: int, d: int, n_outputs: int, steps: int, itemsize: int, memory: int,
-    n_splits: int = 1,
+    n_splits: int = 1, *, may_store: bool = True,
 ) -> str:  # fmt: skip
     """Return the form that takes the fewest operations within ``memory``.
 
@@ -42,6 +43,8 @@ def cheapest_form(
         Bytes of a number, and those that may be used.
     n_splits : int
         Every split has matrices of its own.
+    may_store : bool
+        Whether K_nm may be stored: not by workers that keep nothing.
 
     Returns
     -------
@@ -71,6 +74,7 @@ def cheapest_form(
         RECOMPUTED: 0,
     }
     possible = [form for form in costs if room[form] <= 0.8 * memory]
+    possible = [form for form in possible if form != STORED or may_store]
     return min(possible, key=costs.__getitem__)
 
 
@@ -96,7 +100,7 @@ class Normal:
         self.fitted: Fitted | None = None
         if form == GRAM:
             self.fitted = Fitted.to(rows, map, smallest, 0.0)
-        self._values = KernelRows(rows, map, store=form == STORED)
+        self._values = kernel_rows_of(rows, map, store=form == STORED)
 
     def system(self, cells: Array) -> "System":
         """Return the normal equations of the rows of some cells: one pass, or none.
@@ -195,10 +199,13 @@ def largest_kernel_value(rows: Stream, map: NystromMap) -> float:
     """Return max K(x, x) over the rows, from the bound of the kernel where it has one."""
     if np.isfinite(map.kernel.bound):
         return float(map.kernel.bound)
-    size = rows.block_size(1)
+    return float(max(rows.each(_largest_value, map.kernel)))
+
+
+def _largest_value(rows: Stream, kernel: Kernel) -> float:
     largest = 0.0
-    for part, X in rows.source.blocks(size):
+    for part, X in rows.source.blocks(rows.block_size(1)):
         X = engine_holding(X).to_host(X) if is_tensor(X) else X
-        values = map.kernel.diagonal(X)[rows.cell[part] >= 0]
+        values = kernel.diagonal(X)[rows.cell[part] >= 0]
         largest = max(largest, float(np.max(values, initial=0.0)))
     return largest

@@ -9,6 +9,7 @@ from imparo.engine import Array
 from imparo.estimators.devices import decide_on_device, like, on_host
 from imparo.estimators.faces import Classifier, Regressor, shares
 from imparo.estimators.inputs import all_or_nothing
+from imparo.estimators.lazy import lazy
 from imparo.estimators.nystrom_base import NystromMachine
 from imparo.losses import Logistic
 from imparo.persistence import persistent
@@ -109,6 +110,11 @@ class NystromRegressor(Regressor, _Growing):
         (GPUs if there are any, and the CPU if not or, with a warning, if they are out of
         memory or fail), "torch:cpu" (PyTorch without a GPU). None is where the rows are:
         NumPy for arrays, PyTorch for tensors, whose predictions are tensors (:doc:`/gpu`).
+    cluster : Client, str or None, default None
+        Whose workers make the passes over the rows: a client of ``dask.distributed``, or the
+        address of a scheduler. None is the client that is current in Dask for collections of
+        Dask, and nobody for other rows. ``device`` and ``memory`` are then those of each
+        worker, and ``memory`` that of this machine, too (:doc:`/cluster`).
     precision : "float64", "float32", "split" or None, default None
         How products of features are summed on a device: in float64; in float32, some
         thousand rows at a time before they are added in float64; in exact slices of float32.
@@ -197,10 +203,11 @@ class NystromRegressor(Regressor, _Growing):
 
         Parameters
         ----------
-        X : array, sparse matrix, data frame, memory map or blocks
+        X : array, sparse matrix, data frame, memory map, collection of Dask or blocks
             Rows, shape (n, d). Blocks, where ``y`` is left out, are a function that returns
             an iterator over pairs (X, y) or triples (X, y, sample_weight), or a list of
-            them; outputs and weights are kept in memory, rows are not.
+            them, which may be delayed by Dask; outputs and weights are kept in memory, rows
+            are not.
         y : array of shape (n,) or (n, n_outputs)
         sample_weight : array of shape (n,), optional
             Not negative; only ratios count.
@@ -237,7 +244,7 @@ class NystromClassifier(Classifier, _Growing):
     Parameters
     ----------
     kernel, sigma, penalty, n_centers, centers, intercept, solver, iterations, validation, \
-memory, device, precision, dtype, random_state, progress
+memory, device, cluster, precision, dtype, random_state, progress
         As for :class:`NystromRegressor`. Hold-out and folds are stratified where every
         class has enough rows. With ``loss="logistic"`` ``solver="direct"`` is not there,
         ``iterations`` is for each Newton step, 20 at most if "auto", and of the automatic
@@ -299,6 +306,7 @@ n_features_in_, feature_names_in_
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -316,6 +324,7 @@ n_features_in_, feature_names_in_
             validation=validation,
             memory=memory,
             device=device,
+            cluster=cluster,
             precision=precision,
             dtype=dtype,
             random_state=random_state,
@@ -330,6 +339,7 @@ n_features_in_, feature_names_in_
         return self.loss
 
     @available_if(_is_logistic)
+    @lazy
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities of the classes, with ``loss="logistic"``.
 

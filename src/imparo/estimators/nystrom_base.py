@@ -40,6 +40,7 @@ class NystromMachine(LargeMachine):
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -56,6 +57,7 @@ class NystromMachine(LargeMachine):
         self.validation = validation
         self.memory = memory
         self.device = device
+        self.cluster = cluster
         self.precision = precision
         self.dtype = dtype
         self.random_state = random_state

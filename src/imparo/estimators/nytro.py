@@ -44,7 +44,7 @@ class NytroRegressor(Regressor, NytroMachine):
         and ``path_.best`` still the least error.
     window : int, default 10
         See ``tolerance``.
-    n_centers, centers, intercept, memory, device, dtype, random_state, progress
+    n_centers, centers, intercept, memory, device, cluster, dtype, random_state, progress
         As for :class:`NystromRegressor`; of a grid of numbers of centers, the largest is
         taken.
     validation : float, int, splitter or iterable, default 0.2
@@ -114,7 +114,7 @@ class NytroClassifier(Classifier, NytroMachine):
     Parameters
     ----------
     kernel, sigma, filter, iterations, step, tolerance, window, n_centers, centers, \
-intercept, validation, memory, device, dtype, random_state, progress
+intercept, validation, memory, device, cluster, dtype, random_state, progress
         As for :class:`NytroRegressor`. Hold-out and folds are stratified where every
         class has enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -161,6 +161,7 @@ feature_names_in_
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -179,6 +180,7 @@ feature_names_in_
             validation=validation,
             memory=memory,
             device=device,
+            cluster=cluster,
             dtype=dtype,
             random_state=random_state,
             progress=progress,

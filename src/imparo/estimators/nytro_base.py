@@ -53,6 +53,7 @@ class NytroMachine(Subsampled):
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         dtype: Any = None,
         random_state: Any = None,
         progress: Any = False,
@@ -70,6 +71,7 @@ class NytroMachine(Subsampled):
         self.validation = validation
         self.memory = memory
         self.device = device
+        self.cluster = cluster
         self.dtype = dtype
         self.random_state = random_state
         self.progress = progress
@@ -139,7 +141,8 @@ class NytroMachine(Subsampled):
         rows = self._as_rows(source, Y, weight, cells)
         allowed = cells.may_be_centers()
         candidates = self._learned(candidates, source, Y, weight, allowed, seed)
-        most = self._most_centers(allowed, cells, rows.memory, len(candidates))
+        memory = self._for_statistics(rows.memory, source, len(cells))
+        most = self._most_centers(allowed, cells, memory, len(candidates))
         size = int(self._sizes(len(kept), most)[-1])
         best: tuple[Normal, float, int] | None = None
         found: list[Walk] = []
@@ -219,8 +222,9 @@ class NytroMachine(Subsampled):
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
         form = cheapest_form(
-            n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory, rows.n_cells
-        )
+            n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory, rows.n_cells,
+            may_store=not rows.distributed,
+        )  # fmt: skip
         scale = float((map.factor**2).sum(axis=0).max()) if len(map) else 0.0
         # t gradient steps regularize as λ = 1/(γt); accelerated ones as 1/(γt²).
         power = 1 if type(filter).__name__ == "Landweber" else 2

@@ -5,7 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from imparo.engine import Array, Engine, engine_holding, power_of_two, with_smaller_blocks
+from imparo.engine import (
+    Array,
+    Engine,
+    engine_holding,
+    host_engine,
+    power_of_two,
+    with_smaller_blocks,
+)
 from imparo.estimators.blocks import Block, Stream
 from imparo.features import FeatureMap
 from imparo.scores import Score
@@ -48,7 +55,7 @@ def raw_is_accurate(
     least = smallest_eigenvalue(map.factor)
     total = float(np.sum(rows.weight, dtype=np.float64))
     scale = float((map.factor**2).sum(axis=0).max())  # the largest K(x, x)
-    limits = np.finfo(type_of_errors(rows.engine, rows.source.dtype))
+    limits = np.finfo(type_of_errors(rows.precision, rows.source.dtype))
     eps = float(limits.eps)
     if not (limits.tiny**0.5 / eps < scale < (limits.max / max(1.0, total)) ** 0.5):
         return False, 0.0  # squares of K would leave the range of the type
@@ -95,23 +102,30 @@ def accumulate(rows: Stream, map: FeatureMap, *, raw: bool) -> list[Statistics]:
     -------
     list of Statistics
     """
-
-    def whole(size: int) -> list[Statistics]:
-        sums = _Sums(rows, len(map))
-        for block in rows.blocks(map, size, "reading rows"):
-            F = sums.typed(block.features(map))
-            T = None if raw else map.factor_on(block.engine)
-            if T is not None:
-                F = block.engine.whiten(T, F)
-            sums.add(F, block)
-        return sums.finished()
-
-    found = with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
+    used = map.evaluator() if raw else map
+    found = [part.on(rows.engine) for part in rows.sum(_statistics, used)]
+    rows.forget(used)
     T = map.factor_on(rows.engine)
     if raw and T is not None:
         for i in range(len(found)):  # one by one: all of them twice would be too much
             found[i] = found[i].whitened(T)
     return found
+
+
+def _statistics(rows: Stream, map: FeatureMap) -> list[Statistics]:
+    """Return the statistics of every cell, of features whitened by the factor of the map."""
+
+    def whole(size: int) -> list[Statistics]:
+        sums = _Sums(rows, len(map))
+        for block in rows.blocks(map, size, "reading rows"):
+            F = sums.typed(block.features(map))
+            T = map.factor_on(block.engine)
+            if T is not None:
+                F = block.engine.whiten(T, F)
+            sums.add(F, block)
+        return sums.finished()
+
+    return with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
 
 
 def extend(
@@ -140,27 +154,43 @@ def extend(
         return old
     old = [part.on(rows.engine) for part in old]
     if T is not None:
-        parts = T[:p, :p], T[:p, p:], T[p:, p:]
-        T_oo, T_on, T_nn = (rows.engine.copy(part) for part in parts)
+        T_oo, T_on, T_nn = _cut_at(T, p, rows.engine)
+    used = map.evaluator() if raw else map
+    added, crosses = rows.sum(_growth, used, p)
+    rows.forget(used)
+    added = [part.on(rows.engine) for part in added]
+    crosses = [rows.engine.asarray(part) for part in crosses]
+    if raw and T is not None:
+        for i, (s, b) in enumerate(zip(old, added, strict=True)):
+            crosses[i], added[i] = _whitened_growth(s, crosses[i], b, T_oo, T_on, T_nn)
+    return [s.extended(c, b) for s, c, b in zip(old, crosses, added, strict=True)]
+
+
+def _growth(rows: Stream, map: FeatureMap, p: int) -> tuple[list[Statistics], list[Array]]:
+    """Return the statistics of columns from p on, and products of those before with them."""
+    T = map.factor_on(rows.engine)
+    if T is not None:
+        T_oo, T_on, T_nn = _cut_at(T, p, rows.engine)
 
     def whole(size: int) -> tuple[list[Statistics], list[Array]]:
-        sums = _Sums(rows, k, p)
+        sums = _Sums(rows, len(map) - p, p)
         for block in rows.blocks(map, size, "growing"):
             engine = block.engine
             F = sums.typed(block.features(map, 0, p))
             G = sums.typed(block.features(map, p))
-            if not raw and T is not None:
+            if T is not None:
                 F = engine.whiten(T_oo, F)
                 G = G - engine.product(F, engine.cast(engine.asarray(T_on), engine.type_of(F)))
                 G = engine.whiten(T_nn, G)
             sums.add(G, block, F)
         return sums.finished(), sums.crosses()
 
-    added, crosses = with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
-    if raw and T is not None:
-        for i, (s, b) in enumerate(zip(old, added, strict=True)):
-            crosses[i], added[i] = _whitened_growth(s, crosses[i], b, T_oo, T_on, T_nn)
-    return [s.extended(c, b) for s, c, b in zip(old, crosses, added, strict=True)]
+    return with_smaller_blocks(whole, rows.block_size(len(map)), rows.engine)
+
+
+def _cut_at(T: Array, p: int, engine: Engine) -> list[Array]:
+    """Return the parts of a triangular factor before, beside and after column p."""
+    return [engine.copy(part) for part in (T[:p, :p], T[:p, p:], T[p:, p:])]
 
 
 def _whitened_growth(
@@ -261,10 +291,9 @@ class _Sums:
         return first
 
 
-def type_of_errors(engine: Engine, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def type_of_errors(precision: str, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Return the type whose rounding errors the sums of features of some rows have."""
-    coarse = engine.resident and engine.precision == "float32"
-    return np.dtype(np.float32) if coarse else dtype
+    return np.dtype(np.float32) if precision == "float32" else dtype
 
 
 def _type_of_sums(engine: Engine, dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -291,6 +320,17 @@ def score_models(
     -------
     array of shape (2, L, S)
     """
+    used = map.evaluator()
+    sent = models.on(host_engine()) if rows.distributed else models
+    found = rows.sum(_scores, used, cells, sent, score)
+    rows.forget(used)
+    return np.asarray(found)
+
+
+def _scores(
+    rows: Stream, map: FeatureMap, cells: Array, models: "Models", score: Score
+) -> Array:
+    """Return the sums of errors of many models on the rows of some cells."""
     shape, columns = models.intercepts.shape, len(map)
     there = {engine: models.on(engine) for engine in rows.engine.replicas}
 

@@ -48,6 +48,7 @@ class RandomFeatureMachine(MapMachine):
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -62,6 +63,7 @@ class RandomFeatureMachine(MapMachine):
         self.validation = validation
         self.memory = memory
         self.device = device
+        self.cluster = cluster
         self.precision = precision
         self.dtype = dtype
         self.random_state = random_state

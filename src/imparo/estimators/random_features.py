@@ -82,7 +82,7 @@ class RandomFeatureRegressor(Regressor, _Growing):
         How to select: a fraction held out, a number of folds, generalized
         cross-validation, a splitter that needs no groups, or pairs of arrays of rows to fit
         and to hold out. Folds cost no further pass: their statistics are subtracted.
-    memory, device, precision
+    memory, device, cluster, precision
         As for :class:`NystromRegressor`.
     dtype : "float32", "float64" or None, default None
         Type of the features; that of X if None. Statistics are float64.
@@ -173,7 +173,7 @@ class RandomFeatureClassifier(Classifier, _Growing):
     Parameters
     ----------
     kernel, sigma, penalty, n_features, features, intercept, validation, memory, device, \
-precision, dtype, random_state, progress
+cluster, precision, dtype, random_state, progress
         As for :class:`RandomFeatureRegressor`. Hold-out and folds are stratified where every
         class has enough rows.
     class_weight : dict, "balanced" or None, default None
@@ -217,6 +217,7 @@ n_features_in_, relevance_, unused_, feature_names_in_
         validation: Any = 0.2,
         memory: Any = None,
         device: Any = None,
+        cluster: Any = None,
         precision: Any = None,
         dtype: Any = None,
         random_state: Any = None,
@@ -232,6 +233,7 @@ n_features_in_, relevance_, unused_, feature_names_in_
             validation=validation,
             memory=memory,
             device=device,
+            cluster=cluster,
             precision=precision,
             dtype=dtype,
             random_state=random_state,

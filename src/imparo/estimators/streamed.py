@@ -1,9 +1,10 @@
 """What estimators that read rows in blocks share: parameters, rows, widths."""
 
+import copy
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 
 from imparo.data.sources import Source
 from imparo.engine import Array, default_engine, memory_for, parse_memory
@@ -18,6 +19,8 @@ from imparo.estimators.candidates import (
     learned_candidates,
 )
 from imparo.estimators.cells import Cells
+from imparo.estimators.cluster_rows import ClusterStream
+from imparo.estimators.cluster_source import ClusterSource
 from imparo.estimators.splits import check_validation
 from imparo.estimators.streams import read_rows
 from imparo.filters import Tikhonov
@@ -27,6 +30,10 @@ _SAMPLE = 1000
 # Matrices of m × m numbers that are alive at once, besides one for every cell; more on a
 # device, where three penalties are solved for side by side.
 _MATRICES, _MATRICES_THERE = 8, 12
+
+
+class _OfWorkers(int):
+    """Bytes that follow from the memory of workers, and not from that of this machine."""
 
 
 class Streamed(BaseEstimator):
@@ -48,6 +55,23 @@ class Streamed(BaseEstimator):
             kernel = Linear()  # tags are asked for before fit can refuse the kernel
         tags.input_tags.sparse = self._takes_sparse(kernel)
         return tags
+
+    def __getstate__(self) -> Any:
+        # A client of Dask is of this process, not of the model.
+        state = super().__getstate__()
+        cluster = state.get("cluster")
+        return (
+            state if cluster is None or isinstance(cluster, str) else {**state, "cluster": None}
+        )
+
+    def __sklearn_clone__(self) -> Any:
+        # A client of Dask is shared: it cannot be copied.
+        cluster = getattr(self, "cluster", None)
+        if cluster is None or isinstance(cluster, str):
+            return super().__sklearn_clone__()
+        other = copy.copy(self)
+        other.cluster = None
+        return clone(other).set_params(cluster=cluster)
 
     def _takes_sparse(self, kernel: Kernel) -> bool:
         return kernel.sparse
@@ -73,9 +97,18 @@ class Streamed(BaseEstimator):
                 f"the model was fitted to {len(cells.of_row):,} rows and {len(Y):,} were "
                 "given; give the same rows"
             )
-        return Stream(
-            source, Y, weight, cells.of_row, len(cells), memory, self.progress, engine
-        )
+        parts = source, Y, weight, cells.of_row, len(cells), memory, self.progress, engine
+        if isinstance(source, ClusterSource):
+            return ClusterStream.of(source, *parts[1:], self.memory)
+        return Stream(*parts)
+
+    def _for_statistics(self, memory: int, source: Source, n_cells: int) -> int:
+        """Return the bytes for statistics: fewer where workers hold less than this machine."""
+        most = source.most_columns(n_cells) if isinstance(source, ClusterSource) else None
+        if most is None:
+            return memory
+        held = _OfWorkers(_bytes_of_a_pair(n_cells, 1) * most**2)
+        return min(memory, held)
 
     def _candidates(self, kernel: Kernel, source: Source, kept: Array) -> list[Candidate]:
         forget_relevance(self)
@@ -111,6 +144,12 @@ class Streamed(BaseEstimator):
             largest = int(np.max(grids.sizes(asked, 1, most, name)))
             if largest > room:
                 what = name.removeprefix("n_")
+                if isinstance(memory, _OfWorkers):
+                    raise MemoryBudgetError(
+                        f"statistics of {largest:,} {what} with {len(cells)} parts of the rows "
+                        f"are more than the workers' memory limit allows; use at most "
+                        f"{room:,} {what}, fewer folds, or workers with more memory"
+                    )
                 raise MemoryBudgetError(
                     f"{largest:,} {what} with {len(cells)} parts of the rows need "
                     f"{per_pair * largest**2:,} bytes and memory is {memory:,}; use at most "

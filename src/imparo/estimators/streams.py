@@ -8,8 +8,10 @@ from scipy import sparse
 from sklearn.utils import check_array, check_consistent_length
 from sklearn.utils.validation import _check_y, validate_data
 
+from imparo.cluster import find_client, is_dask
 from imparo.data.sources import ArraySource, BlockSource, Source, TensorSource, opener_of
 from imparo.engine import Array, engine_of, is_tensor
+from imparo.estimators.cluster_reading import local_blocks, read_cluster_rows
 from imparo.estimators.devices import on_host
 from imparo.estimators.inputs import check_dtype, check_numbers, check_rows
 
@@ -25,7 +27,7 @@ def read_rows(
     ----------
     estimator : BaseEstimator
         Its ``dtype`` is used, and its ``n_features_in_`` set.
-    X : array, sparse matrix, data frame, memory map, or blocks
+    X : array, sparse matrix, data frame, memory map, collection of Dask, or blocks
         Blocks, where ``y`` is left out: a function that returns an iterator over pairs
         (X, y) or triples (X, y, sample_weight), or an iterable to be read many times.
     y : array or None
@@ -40,6 +42,13 @@ def read_rows(
     sample_weight : array or None
     """
     wanted = check_dtype(estimator.dtype)
+    cluster = getattr(estimator, "cluster", None)
+    if is_dask(X) or cluster is not None:
+        client = find_client(cluster) if hasattr(estimator, "cluster") else None
+        if client is not None:
+            return read_cluster_rows(estimator, client, X, y, sample_weight, wanted, checks)
+    if is_dask(X):
+        return _read_here(estimator, X, y, sample_weight, checks)
     if y is None and are_blocks(X):
         if sample_weight is not None:
             raise ValueError(
@@ -66,6 +75,17 @@ def read_rows(
         ensure_all_finite=not mapped, **checks,
     )  # fmt: skip
     return ArraySource(X, _type_for(X.dtype, wanted), check=mapped), y, sample_weight
+
+
+def _read_here(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, checks: dict[str, Any]
+) -> tuple[Source, Array, Any]:
+    """Return the rows of a collection of Dask, read in this process one partition at a time."""
+    names, blocks = local_blocks(X, y, sample_weight)
+    found = read_rows(estimator, blocks, None, None, **checks)
+    if names is not None and all(isinstance(name, str) for name in names):
+        estimator.feature_names_in_ = np.asarray(names, object)
+    return found
 
 
 def _tensor_rows(estimator: Any, X: Any, wanted: Any) -> Source | None:

@@ -99,6 +99,10 @@ class FeatureMap(ABC):
     def first(self, n_columns: int) -> Self:
         """Return the map of the first columns."""
 
+    def evaluator(self) -> "FeatureMap":
+        """Return a map with the same :meth:`evaluate` and no factor, which is p × p numbers."""
+        return self
+
 
 class RandomMap(FeatureMap):
     """Features ψ(ω_1, x) … ψ(ω_m, x), drawn at random (thesis, chapter 5).

@@ -34,6 +34,12 @@ class CenterMap(FeatureMap):
         self.kernel, self.centers = kernel, centers
         self.n_given = int(centers.shape[0])
 
+    def __sizeof__(self) -> int:
+        # What Dask counts, to decide which worker comes to what it needs.
+        centers = self.centers.data if sparse.issparse(self.centers) else self.centers
+        factor = 0 if self.factor is None else self.factor.nbytes
+        return object.__sizeof__(self) + centers.nbytes + factor
+
     def __len__(self) -> int:
         """Return the number m of centers."""
         return int(self.centers.shape[0])

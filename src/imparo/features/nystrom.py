@@ -139,6 +139,10 @@ class NystromMap(CenterMap):
         part.dropped = [d for d in self.dropped if d.center < part.n_given]
         return part
 
+    def evaluator(self) -> CenterMap:
+        """Return K(x, X̃) of the same centers: no factor, and nothing whitened."""
+        return CenterMap(self.kernel, self.centers)
+
     def columns(self, n_given: Any) -> Array:
         """Return how many columns belong to the first ``n_given`` centers.
 
