@@ -19,6 +19,7 @@ _SECTIONS = {
     "Look around": {
         "demo": "Learn the strength of concrete, and explain the choice.",
         "advise": "Tell what to fit to data, and what it will take.",
+        "cluster": "Tell what a fit would take on a cluster, and whether that pays.",
         "datasets": "List, show, get and make data sets.",
         "bench": "Measure this machine, and imparo beside its rivals on it.",
     },
@@ -46,7 +47,7 @@ _START = (
     epilog="Every command explains itself with examples: imparo fit --help\n\n"
     "Exit codes: 0 done, 1 a bug of imparo, 2 wrong usage, 3 data that cannot be used, 4 a "
     "file or the disk, 5 budget or memory, 6 a missing package, 7 a damaged model, "
-    "8 a device that is not there or failed, 130 interrupted.",
+    "8 a device that is not there or failed, 9 a cluster that was lost, 130 interrupted.",
 )
 @click.version_option(__version__, prog_name="imparo")
 @click.pass_context

@@ -12,6 +12,7 @@ code meaning
 6    an optional package is missing
 7    a model file is damaged or not one of imparo's
 8    a device is not there, or failed
+9    a cluster does not answer, or lost its workers
 130  interrupted
 141  whoever reads the output has stopped reading, as ``head`` does
 ==== =======================================================================
@@ -31,15 +32,16 @@ from typing import IO, Any
 import click
 from rich.console import Console
 
-from imparo.errors import DeviceError, FileFormatError, ImparoWarning
+from imparo.errors import ClusterError, DeviceError, FileFormatError, ImparoWarning
 
-BUG, DATA, FILE, BUDGET, PACKAGE, MODEL, DEVICE = 1, 3, 4, 5, 6, 7, 8
+BUG, DATA, FILE, BUDGET, PACKAGE, MODEL, DEVICE, CLUSTER = 1, 3, 4, 5, 6, 7, 8, 9
 INTERRUPTED, PIPE = 130, 141
 # The first that fits counts: some errors are of two kinds.
 _CODES: tuple[tuple[type[BaseException], int], ...] = (
     (KeyboardInterrupt, INTERRUPTED),
     (FileFormatError, MODEL),
     (DeviceError, DEVICE),
+    (ClusterError, CLUSTER),
     (MemoryError, BUDGET),
     (ImportError, PACKAGE),
     (OSError, FILE),

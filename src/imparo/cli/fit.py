@@ -14,6 +14,7 @@ from imparo.cli.options import (
     Names,
     Numbers,
     check_place,
+    cluster_option,
     command_line,
     device_option,
     json_option,
@@ -40,6 +41,7 @@ _method_options = together(
         help="For the whole program, such as 2GB; half of the machine's if left out.",
     ),
     device_option,
+    cluster_option,
     click.option("--kernel", help="gaussian, matern32, laplacian, linear …; chosen by auto."),
     click.option(
         "--sigma", type=Numbers(("median", "scale", "learned", "per-feature", "auto")),
@@ -128,6 +130,7 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
       imparo fit logs/ --target failed --time when --budget 300
       imparo fit 'part-*.parquet' --target y --memory 2GB --method nystrom --centers 1000
       imparo fit big.parquet --target y --method nystrom --centers 20000 --device cuda
+      imparo fit big.parquet --target y --method nystrom --cluster tcp://10.0.0.1:8786
       imparo fit patients.csv --target outcome --group patient --drop name,address
       imparo fit concrete --json
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
@@ -151,6 +154,7 @@ def fit(data: str, output: Path | None, reports: tuple[Path, ...], scratch: Path
         fitted = fit_table(
             data, target or None, task=options["task"], method=options["method"],
             budget=options["budget"], memory=options["memory"], device=options["device"],
+            cluster=options["cluster"],
             columns=options["columns"], drop=options["drop"], weight=options["weight"],
             group=options["group"], time=options["time_column"], split=options["split"],
             test=options["test"], missing=options["missing"], seed=options["seed"],

@@ -105,6 +105,12 @@ device_option = click.option(
     "imparo[torch].",
 )  # fmt: skip
 
+cluster_option = click.option(
+    "--cluster", metavar="ADDRESS",
+    help="Scheduler of Dask, such as tcp://10.0.0.1:8786, whose workers make the fit. Needs "
+    "imparo[dask].",
+)  # fmt: skip
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 report_option = click.option(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from imparo.cluster import find_client
 from imparo.data import Frame
 from imparo.data.readers import Rows
 from imparo.engine import Array, parse_memory, row_blocks
@@ -18,7 +19,7 @@ from imparo.tabular import accounting
 from imparo.tabular.curves import learning_curve
 from imparo.tabular.gathering import Gathered, Show, gather
 from imparo.tabular.judging import Judge
-from imparo.tabular.machines import STREAMING, Method
+from imparo.tabular.machines import DISTRIBUTED, STREAMING, Method
 from imparo.tabular.model import TableModel
 from imparo.tabular.opening import as_rows, known_task
 from imparo.tabular.outcome import Account, Evaluation
@@ -70,6 +71,7 @@ def fit_table(
     budget: float | None = None,
     memory: int | str | None = None,
     device: str | None = None,
+    cluster: Any = None,
     columns: Sequence[str] = (),
     drop: Sequence[str] = (),
     weight: str | None = None,
@@ -109,6 +111,10 @@ def fit_table(
         Bytes, or "2GB", for the whole process; half of the machine's if None.
     device : str, optional
         "cuda", "cuda:1", "auto" or "cpu": where the fit and its test are computed.
+    cluster : Client or str, optional
+        A client of Dask, or the address of a scheduler, whose workers make the fit. Rows are
+        read and prepared here; those that do not fit in memory go to ``scratch``, which must
+        be a folder that all workers see.
     columns, drop : sequences of str
         Columns to learn from, all but the others if empty; columns to leave out.
     weight, group, time : str, optional
@@ -150,6 +156,13 @@ def fit_table(
     """
     given = parameters if budget is None else {**parameters, "budget": budget}
     chosen = Method(method, given)
+    if cluster is not None:
+        if method not in DISTRIBUTED:
+            raise ValueError(
+                f"the method {method!r} is not made by a cluster; give one of "
+                f"{', '.join(DISTRIBUTED)}, or leave the cluster out"
+            )
+        find_client(cluster)  # before rows are read for nobody
     show = progress or (lambda done, total, what: None)
     split = split or ("group" if group else "time" if time else "random")
     if (group is not None and split != "group") or (time is not None and split != "time"):
@@ -174,13 +187,16 @@ def fit_table(
             parts = make_split(table, y, task, split, test, seed)
         with clock("preparing"):
             weights = None if table.weight is None else table.weight[parts.fit]
-            inputs, X = _prepared(table, parts, weights, chosen, place, allowed, show)
+            inputs, X = _prepared(
+                table, parts, weights, chosen, place, allowed, show, away=cluster is not None
+            )
         y_fit = y[parts.fit]
         room: Any = _room(allowed)
         machine = chosen.machine(
             task, prepared=inputs is not None,
             memory=room if device is None else {"host": room}, device=device,
             random_state=seed, validation=parts.validation, progress=show,
+            **({} if cluster is None else {"cluster": cluster}),
         )  # fmt: skip
         with clock("fitting"):
             _learn(machine, X, y_fit, weights)
@@ -244,11 +260,13 @@ def _prepared(
     place: Callable[[], Scratch],
     allowed: int,
     show: Show,
+    *,
+    away: bool,
 ) -> tuple[KernelInputs | None, Any]:
     """Return how columns were prepared, None if the machine does it, and the rows to fit."""
     if not table.on_disk:
         X = table.rows(parts.fit) if len(parts.test) else table.X
-        if method.name == "auto":
+        if method.name == "auto" and not away:
             return None, X
         inputs = KernelInputs().fit(X, sample_weight=weight)
         return inputs, inputs.transform(X)
@@ -324,6 +342,8 @@ def _model(
     # What belongs to this fit and this machine does not go with the model.
     usual = type(machine)()
     machine.set_params(progress=False, memory=None, validation=usual.validation)
+    if getattr(machine, "cluster", None) is not None:
+        machine.set_params(cluster=None)
     classes: list[Any] = []
     baseline: Any = np.atleast_1d(np.mean(y, axis=0)).tolist() if y.dtype.kind == "f" else None
     if task == CLASSIFICATION:

@@ -15,6 +15,8 @@ METHODS: dict[str, tuple[str, tuple[str, ...]]] = {
     "features": ("RandomFeature", ("kernel", "sigma", "penalty", "n_features")),
     "sgm": ("SGM", ("kernel", "sigma", "n_features", "epochs")),
 }
+#: Those that workers of a cluster make.
+DISTRIBUTED = ("auto", "nystrom", "nytro", "features")
 #: Those that read rows in blocks, and so from disk.
 STREAMING = ("auto", "nystrom", "nytro", "features", "sgm")
 

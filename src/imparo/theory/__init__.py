@@ -8,6 +8,7 @@ from imparo.conditions import Condition, ErrorTerms, Prescription
 from imparo.steps import LossConstants, StepRule, loss_constants, step_rule
 from imparo.theory.advice import Advice
 from imparo.theory.advising import advise
+from imparo.theory.cluster_costs import ClusterCost, cluster_cost
 from imparo.theory.comparison import Comparison, compare
 from imparo.theory.costs import Cost, Machine, this_machine
 from imparo.theory.dimensions import Curve, Dimensions, Estimate, KernelSpectrum, dimensions_of
@@ -53,6 +54,7 @@ from imparo.theory.simulation_plot import RateSimulation, plot_simulations
 
 __all__ = [
     "Advice",
+    "ClusterCost",
     "Comparison",
     "Condition",
     "Cost",
@@ -72,6 +74,7 @@ __all__ = [
     "centers_as_regularizer",
     "centers_exponent",
     "check_convergence",
+    "cluster_cost",
     "compare",
     "dimensions_of",
     "early_stopping_factor",
