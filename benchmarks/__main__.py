@@ -5,6 +5,7 @@ import sys
 from benchmarks import (
     advise,
     auto,
+    cluster,
     dynamics,
     exact,
     factors,
@@ -24,6 +25,7 @@ BENCHMARKS = {
     "nystrom": nystrom.main,
     "large": large.main,
     "auto": auto.main,
+    "cluster": cluster.main,
     "tables": tables.main,
     "features": features.main,
     "sgm": sgm.main,

@@ -73,7 +73,7 @@ html_favicon = "_static/mark.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "start": [], "choosing": [], "gpu": []}
+html_sidebars = {"index": [], "start": [], "choosing": [], "gpu": [], "cluster": []}
 html_theme_options = {
     "logo": {
         "text": "imparo",
