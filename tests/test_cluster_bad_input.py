@@ -153,7 +153,7 @@ def test_rows_that_are_not_outputs(client, machine):
 def test_other_numbers_of_partitions(client, machine):
     X, y, _ = wave()
     told = refused(machine, delayed(pieces(X, SEVEN)), delayed(pieces(y, CUTS["two"])))
-    assert told == "X has 7 partitions and y has 2; give both in the same partitions"
+    assert told.startswith("X has 7 partitions and y has 2; give both in the same partitions")
     told = refused(machine, delayed(pieces(X, SEVEN)), y, delayed(pieces(y, CUTS["two"])))
     assert told.startswith("X has 7 partitions and sample_weight has 2")
 
@@ -201,6 +201,21 @@ def test_a_class_too_few_in_a_partition_is_not_refused(client):
 
 
 # Recipes
+
+
+def test_dates(client, machine):
+    import dask.dataframe as dd
+    import pandas as pd
+
+    table = pd.DataFrame({"a": [1.0, 2.0, 3.0, 4.0], "when": pd.Timestamp("2020-01-01")})
+    with pytest.raises(ValueError, match="columns when hold dates"):
+        machine.fit(dd.from_pandas(table, npartitions=2), np.arange(4.0))
+
+
+def test_pairs_and_outputs_beside_them(client, machine):
+    X, y = np.ones((4, 2)), np.arange(4.0)
+    with pytest.raises(ValueError, match="given alone, without y"):
+        machine.fit([dask.delayed((X, y))], y)
 
 
 def test_an_error_of_the_recipe_is_told_as_it_is(client, machine):
@@ -322,7 +337,7 @@ def test_asynchronous_clients(client, machine):
     assert "asynchronous" in asyncio.run(told())
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://somewhere", "no address"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9"])
 def test_addresses_where_nobody_answers(machine, monkeypatch, address):
     X, y, _ = wave()
 
@@ -333,4 +348,16 @@ def test_addresses_where_nobody_answers(machine, monkeypatch, address):
     monkeypatch.setattr("distributed.Client", hasty)
     told = refused(machine.set_params(cluster=address), X, y, error=ClusterError)
     assert f"no scheduler of Dask answers at {address}" in told
+    assert "\n" not in told
+
+
+@pytest.mark.parametrize(
+    "address", ["nonsense://somewhere", "no address", "10.0.0.1", "tcp://host"]
+)
+def test_what_is_no_address_is_told_at_once(machine, monkeypatch, address):
+    """No client is made, which would have to be closed."""
+    X, y, _ = wave(60)
+    monkeypatch.setattr("distributed.Client", None)
+    told = refused(machine.set_params(cluster=address), X, y, error=ClusterError)
+    assert f"{address!r} is no address of a scheduler" in told
     assert "\n" not in told

@@ -4,6 +4,7 @@ import copy
 import pickle
 import subprocess
 import sys
+import warnings
 from itertools import pairwise
 
 import dask.array as da
@@ -205,6 +206,28 @@ def test_automatic_estimators(client, cls):
 
 
 # Progress
+
+
+@pytest.mark.parametrize("where", ["collection", "memory"])
+def test_automatic_estimators_know_the_names_of_columns(client, where):
+    """Rows on workers have no names, and yet columns in another order are refused."""
+    import dask.dataframe as dd
+    import pandas as pd
+
+    rows, y, _ = wave()
+    table = pd.DataFrame(rows, columns=["a", "b", "c"])
+    model = AutoRegressor(budget=2, random_state=0)
+    if where == "memory":
+        model.set_params(cluster=client).fit(table, y)
+    else:
+        model.fit(dd.from_pandas(table, npartitions=3), y)
+    assert list(model.feature_names_in_) == ["a", "b", "c"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model.predict(table)
+    for wrong in (table[["c", "b", "a"]], table.rename(columns={"a": "z"})):
+        with pytest.raises(ValueError, match="feature names"):
+            model.predict(wrong)
 
 
 @pytest.mark.parametrize("name", [*(cls.__name__ for cls in ALL), "cg", "recomputed"])

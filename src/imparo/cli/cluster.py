@@ -70,6 +70,8 @@ def cluster_command(
     from imparo.theory import cluster_cost
     from imparo.theory.costs import as_bytes, as_time
 
+    if folds == 1:
+        raise click.UsageError("--folds 1 leaves nothing to judge by; give 2 or more")
     found = cluster_cost(
         rows, columns, centers, workers, outputs=outputs, parts=folds or 2,
         penalties=penalties, partition_rows=partition, iterations=iterations,

@@ -130,7 +130,8 @@ def partitions_of(X: Any, y: Any = None, sample_weight: Any = None) -> Partition
         if len(others) != len(parts):
             raise ValueError(
                 f"X has {len(parts)} partitions and {what} has {len(others)}; give both in the "
-                "same partitions"
+                "same partitions (of files that Dask reads for each alone, it may join small "
+                'ones: give parts of one frame, as in fit(table[columns], table["y"]))'
             )
         found.append((others, values if here else None))
     (outputs, y_here), (weights, weight_here) = found

@@ -88,6 +88,7 @@ def _connected(address: str) -> Any:
         return current
     if known is not None and known.status == "running":
         return known
+    _check_address(address)
     # In a thread: a scheduler that is frozen accepts the connection, and never answers.
     waiting = ThreadPoolExecutor(1)
     made = waiting.submit(distributed.Client, address, timeout="10s", set_as_default=False)
@@ -102,6 +103,24 @@ def _connected(address: str) -> Any:
         ) from error
     finally:
         waiting.shutdown(wait=False)
+
+
+def _check_address(address: str) -> None:
+    """Raise unless an address can be one: half a client would wait long to be closed."""
+    from distributed.comm.addressing import parse_address, parse_host_port
+    from distributed.comm.registry import backends
+
+    try:
+        scheme, place = parse_address(address)
+        if scheme not in backends:
+            raise ValueError(f"{scheme} is not a way to connect that Dask knows")
+        if scheme in ("tcp", "tls", "ws", "wss"):
+            parse_host_port(place)
+    except ValueError as error:
+        raise ClusterError(
+            f"{address!r} is no address of a scheduler ({error}); give one such as "
+            "'tcp://10.0.0.1:8786'"
+        ) from error
 
 
 def _address(client: Any) -> str:

@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_array
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from imparo.engine import Array, default_engine, memory_for
@@ -200,6 +201,14 @@ class AutoMachine(Subsampled):
     def _prepared(self, X: Any, member: Member) -> Any:
         dtype = member.coef.dtype
         if member.inputs is not None:
+            if hasattr(self, "feature_names_in_"):
+                # What was fitted to blocks does not know the names that these had.
+                validate_data(self, X, reset=False, skip_check_array=True)
+                if not hasattr(member.inputs, "feature_names_in_"):
+                    X = check_array(
+                        check_rows(X), accept_sparse="csr", dtype="numeric",
+                        ensure_all_finite=False,
+                    )  # fmt: skip
             return member.inputs.transform(X).astype(dtype, copy=False)
         return validate_data(
             self, check_rows(X), accept_sparse="csr", dtype=dtype, order="C", reset=False

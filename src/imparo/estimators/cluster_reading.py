@@ -184,6 +184,11 @@ def _scan(given: Any, together: bool, number: int, numeric: bool) -> Found:
                 f"{type(X).__name__}"
             )
         X, y, weight = (*X, None)[:3]
+    elif isinstance(X, tuple):
+        raise ValueError(
+            f"partition {number} gives {len(X)} things where rows are expected; blocks of "
+            "pairs (X, y) are given alone, without y"
+        )
     names = list(X.columns) if hasattr(X, "columns") else None
     X = check_array(
         check_rows(X), accept_sparse="csr", dtype="numeric", ensure_min_samples=0,

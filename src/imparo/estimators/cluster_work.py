@@ -52,12 +52,11 @@ class How:
         """Return the rows of a partition."""
         X = given.first()()[0] if is_recipe(given) else given
         X = X[0] if self._together else X
-        if self._prepare is not None:
-            return self._prepare(X)
-        return check_array(
+        X = check_array(
             X, accept_sparse="csr", dtype="numeric", ensure_min_samples=0,
             ensure_all_finite=False,
         )  # fmt: skip
+        return X if self._prepare is None else self._prepare(X)
 
 
 def cut(given: Any, how: How, shape: tuple[int, int], some: Any, dtype: str) -> Any:

@@ -59,8 +59,16 @@ def check_dtype(dtype: Any) -> Any:
 def check_rows(X: Any) -> Any:
     """Return X, or raise if it holds text, naming the columns of a data frame."""
     if hasattr(X, "columns") and hasattr(X, "dtypes"):
-        kinds = zip(X.columns, X.dtypes, strict=True)
-        names = [str(name) for name, kind in kinds if _is_text(X[name], str(kind).lower())]
+        kinds = {
+            name: str(kind).lower() for name, kind in zip(X.columns, X.dtypes, strict=True)
+        }
+        times = [str(name) for name, kind in kinds.items() if "date" in kind or "time" in kind]
+        if times:
+            raise ValueError(
+                f"the columns {', '.join(times)} hold dates or times and must hold numbers; "
+                "convert them first, or let AutoRegressor or AutoClassifier prepare them"
+            )
+        names = [str(name) for name, kind in kinds.items() if _is_text(X[name], kind)]
         if names:
             raise ValueError(
                 f"the columns {', '.join(names)} hold text and must hold numbers, not strings; "
