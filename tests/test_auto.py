@@ -78,7 +78,7 @@ def test_small_data_may_become_exact(rng):
 def test_classes(tmp_path):
     X, y = load_digits(return_X_y=True)
     names = np.array(list("abcdefghij"))[y]
-    model = AutoClassifier(budget=4, random_state=0).fit(X[::2], names[::2])
+    model = AutoClassifier(budget=8, random_state=0).fit(X[::2], names[::2])
     assert model.score(X[1::2], names[1::2]) > 0.97
     imparo.save(model, tmp_path / "model")
     same = imparo.load(tmp_path / "model")
