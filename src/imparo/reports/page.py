@@ -40,6 +40,9 @@ class _Panel:
 class _Part:
     heading: str
     text: str
+    chapter: str = ""
+    mark: str = ""
+    tone: str = ""
     panels: list[_Panel] = field(default_factory=list)
 
 
@@ -88,9 +91,22 @@ class Page:
         """Add a sentence that has to be read first."""
         self._warnings.append(sentence)
 
-    def part(self, heading: str, text: str = "") -> None:
-        """Begin a part of the page."""
-        self._parts.append(_Part(heading, text))
+    def part(
+        self, heading: str, text: str = "", chapter: str = "", mark: str = "", tone: str = ""
+    ) -> None:
+        """Begin a part of the page.
+
+        Parameters
+        ----------
+        heading, text : str
+        chapter : str
+            That the part belongs to: the contents are then a list, chapter by chapter.
+        mark : str
+            A word on what came of it, beside the heading.
+        tone : "", "good" or "bad"
+            Of the mark.
+        """
+        self._parts.append(_Part(heading, text, chapter, mark, tone))
 
     def picture(
         self, heading: str, text: str, figure: Any, alt: str = "",
@@ -207,8 +223,7 @@ class Page:
                 f'<div class="warnings" role="note"><h2>Please note</h2><ul>{items}</ul></div>'
             )
         named = [(i, part) for i, part in enumerate(self._parts) if part.heading]
-        links = "".join(f'<a href="#part-{i}">{_text(p.heading)}</a>' for i, p in named)
-        contents = f'<nav aria-label="Contents">{links}</nav>' if len(named) > 2 else ""
+        contents = _contents(named) if len(named) > 2 else ""
         threes = " threes" if len(self._cards) in (3, 5, 6, 9) else ""
         cards = "".join(self._cards)
         cards = f'<div class="cards{threes}">{cards}</div>' if cards else ""
@@ -283,6 +298,28 @@ def _image(light: bytes, dark: bytes, alt: str) -> str:
     )
 
 
+def _contents(named: list[tuple[int, _Part]]) -> str:
+    """Return links to all parts: in a row, or chapter by chapter."""
+    chapters = list(dict.fromkeys(part.chapter for _, part in named))
+    if chapters == [""]:
+        links = "".join(f'<a href="#part-{i}">{_text(p.heading)}</a>' for i, p in named)
+        return f'<nav aria-label="Contents">{links}</nav>'
+    lists = []
+    for chapter in chapters:
+        items = "".join(
+            f'<li><a href="#part-{i}">{_text(p.heading)}</a>{_mark(p)}</li>'
+            for i, p in named
+            if p.chapter == chapter
+        )
+        title = f"<h3>{_text(chapter)}</h3>" if chapter else ""
+        lists.append(f"<div>{title}<ul>{items}</ul></div>")
+    return f'<nav class="book" id="contents" aria-label="Contents">{"".join(lists)}</nav>'
+
+
+def _mark(part: _Part) -> str:
+    return f' <span class="mark {part.tone}">{_text(part.mark)}</span>' if part.mark else ""
+
+
 def _part(i: int, part: _Part) -> str:
     """Return a part as HTML: halves in pairs; one that is left over takes a row."""
     if not part.panels and not part.heading:
@@ -311,9 +348,12 @@ def _part(i: int, part: _Part) -> str:
     if not part.heading:
         return panels
     about = f'<p class="about">{_text(part.text)}</p>' if part.text else ""
+    kind = f'<p class="kind">{_text(part.chapter)}</p>' if part.chapter else ""
+    back = '<p class="back"><a href="#contents">Contents</a></p>' if part.chapter else ""
     return (
-        f'<section id="part-{i}" aria-labelledby="heading-{i}">'
-        f'<h2 id="heading-{i}">{_text(part.heading)}</h2>{about}{panels}</section>\n'
+        f'<section id="part-{i}" aria-labelledby="heading-{i}">{kind}'
+        f'<h2 id="heading-{i}">{_text(part.heading)}{_mark(part)}</h2>{about}{panels}{back}'
+        "</section>\n"
     )
 
 

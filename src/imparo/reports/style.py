@@ -27,6 +27,19 @@ h3, .panel > h2, .words > h2 { font-size: 1.06rem; line-height: 1.3; letter-spac
 .about { color: var(--soft); margin: 0 0 1rem; max-width: 52rem; }
 nav { display: flex; flex-wrap: wrap; gap: .35rem 1.4rem; font-size: .92rem;
   margin: 1.5rem 0 0; border-top: 1px solid var(--line); padding-top: .9rem; }
+nav.book { display: grid; gap: 1.2rem 2.5rem; font-size: .97rem; margin-top: 2rem;
+  padding-top: 1.4rem; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); }
+nav.book ul { list-style: none; margin: 0; padding: 0; }
+nav.book li { display: flex; justify-content: space-between; align-items: baseline; gap: 1rem;
+  padding: .38rem 0; border-bottom: 1px solid var(--line); }
+.mark { flex: none; font-size: .78rem; font-weight: 600; letter-spacing: 0; line-height: 1.5;
+  padding: .1rem .55rem; border-radius: 1rem; border: 1px solid var(--line);
+  color: var(--soft); background: var(--surface); white-space: nowrap; vertical-align: middle; }
+.mark.good { color: var(--good); border-color: currentColor; }
+.mark.bad { color: var(--bad); border-color: currentColor; }
+section > .kind { margin: 3.5rem 0 0; }
+section > .kind + h2 { margin-top: .3rem; }
+.back { font-size: .88rem; margin: 1rem 0 0; text-align: right; }
 a { color: var(--blue); text-decoration: none; }
 a:hover, a:focus { text-decoration: underline; }
 .cards { display: grid; gap: 1rem;
@@ -103,7 +116,7 @@ footer { color: var(--soft); font-size: .88rem; margin-top: 2.5rem; }
   th, td { padding-top: .25rem; padding-bottom: .25rem; }
   body { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   main { max-width: none; padding: 0; }
-  nav { display: none; }
+  nav:not(.book), .back { display: none; }
   .panels { display: block; }
   .row { display: grid; grid-template-columns: repeat(2, minmax(0, 1fr)); gap: .9rem;
     break-inside: avoid; margin-top: .9rem; }

@@ -67,7 +67,9 @@ class Place:
     part: str
 
 
-def located(dataset: NamedDataset, part: str | None = None) -> Place | None:
+def located(
+    dataset: NamedDataset, part: str | None = None, folder: Path | None = None
+) -> Place | None:
     """Return the archive that holds a part, or None if there is none.
 
     Parameters
@@ -75,9 +77,11 @@ def located(dataset: NamedDataset, part: str | None = None) -> Place | None:
     dataset : NamedDataset
     part : str or None
         The first of "all", "train", "test" and "val" that is there, if None.
+    folder : Path or None
+        The user's; what ``IMPARO_DATA`` names if None.
     """
     places = []
-    folder = data_folder()
+    folder = data_folder() if folder is None else folder
     if folder is not None:
         places += [(folder / archive, "data") for archive in dataset.archives]
     places.append((cached(dataset), "cache"))

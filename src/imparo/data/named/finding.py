@@ -88,6 +88,7 @@ def find(
     download: bool = False,
     options: ReadOptions | None = None,
     progress: Progress | None = None,
+    folder: Path | None = None,
 ) -> Rows:
     """Return the rows of a data set.
 
@@ -105,6 +106,8 @@ def find(
         How to read the archive; its part is overruled.
     progress : callable, optional
         Called as ``progress(done, total)`` in bytes while a file is fetched.
+    folder : Path, optional
+        Of the user's archives; what ``IMPARO_DATA`` names if left out.
 
     Returns
     -------
@@ -127,10 +130,10 @@ def find(
     dataset.part(part)
     if dataset.make is not None:
         return dataset.make()
-    found = located(dataset, part)
+    found = located(dataset, part, folder)
     if found is None and download and dataset.recipe is not None:
         downloading.download(dataset, progress)
-        found = located(dataset, part)
+        found = located(dataset, part, folder)
     if found is None:
         raise FileNotFoundError(_missing(dataset, part))
     return _opened(dataset, found, options or ReadOptions())
