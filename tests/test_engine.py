@@ -79,6 +79,20 @@ def test_product(engine, rng, left_order, right_order, left_type, right_type):
     close(C, A.astype(float) @ B.astype(float), dtype.type)
 
 
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(7, 4), (1, 4), (7, 1), (1, 1)])
+def test_product_with_one_column(engine, rng, shape, kind, order):
+    """Another routine of BLAS, and the same product: of views, too."""
+    A = np.array(rng.normal(size=shape), kind, order=order)
+    B = rng.normal(size=(shape[1], 1)).astype(kind)
+    for left, right in ((A, B), (A[::2], B), (A[:, ::-1], B[::-1]), (A, B.astype(float))):
+        found = engine.product(left, right)
+        assert found.shape == (left.shape[0], 1)
+        assert found.dtype == np.result_type(left, right)
+        np.testing.assert_allclose(found, left.astype(float) @ right, rtol=1e-5, atol=1e-5)
+
+
 def test_product_of_views(engine, rng):
     A, B = rng.standard_normal((10, 14)), rng.standard_normal((14, 6))
     close(engine.product(A[::2, ::-2], B[::2, 1:4]), A[::2, ::-2] @ B[::2, 1:4])

@@ -105,6 +105,10 @@ class NumpyEngine:
         b, b_flipped = _fortran(B.astype(dtype, copy=False))
         if min(*A.shape, *B.shape) == 0:
             return np.zeros((A.shape[0], B.shape[1]), dtype)
+        if B.shape[1] == 1:
+            # A product of matrices would copy all of A first: three to seven times as long.
+            gemv = blas.get_blas_funcs("gemv", (a, b))
+            return gemv(1.0, a, B[:, 0].astype(dtype, copy=False), trans=a_flipped)[:, None]
         gemm = blas.get_blas_funcs("gemm", (a, b))
         return gemm(1.0, b, a, trans_a=1 - b_flipped, trans_b=1 - a_flipped).T
 

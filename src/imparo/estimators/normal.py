@@ -30,7 +30,7 @@ def cheapest_form(
     """Return the form that takes the fewest operations within ``memory``.
 
     With p = 2nmd operations and nm function values to evaluate K_nm once:
-    "gram" costs p + 2nm² once and 2m² a step, in m² numbers; "stored" costs p once and
+    "gram" costs p + nm² once and 2m² a step, in m² numbers; "stored" costs p once and
     4nm a step, in nm numbers; "recomputed" costs p + 4nm a step and needs no memory.
 
     Parameters
@@ -64,7 +64,7 @@ def cheapest_form(
     # Many outputs turn products with vectors into products of matrices.
     slow = max(1.0, _VECTOR / n_outputs) * n_outputs
     costs = {
-        GRAM: evaluate + 2.0 * n * m**2 + steps * 2 * m**2 * slow,
+        GRAM: evaluate + 1.0 * n * m**2 + steps * 2 * m**2 * slow,
         STORED: evaluate + steps * 4 * n * m * slow,
         RECOMPUTED: steps * (evaluate + 4 * n * m * slow),
     }

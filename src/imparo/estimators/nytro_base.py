@@ -221,8 +221,9 @@ class NytroMachine(Subsampled):
     def _normal(self, rows: Stream, map: NystromMap, steps: int, filter: Iterative) -> Normal:
         n, d = rows.source.shape
         itemsize = rows.source.dtype.itemsize
+        # Once to choose an iteration, and once to fit to all rows.
         form = cheapest_form(
-            n, len(map), d, rows.Y.shape[1], steps, itemsize, rows.memory, rows.n_cells,
+            n, len(map), d, rows.Y.shape[1], 2 * steps, itemsize, rows.memory, rows.n_cells,
             may_store=not rows.distributed,
         )  # fmt: skip
         scale = float((map.factor**2).sum(axis=0).max()) if len(map) else 0.0
