@@ -27,7 +27,7 @@ PACKAGES = (
     "imparo.theory", "imparo.preparation", "imparo.lifelong", "imparo.dynamics",
     "imparo.tabular", "imparo.tabular.following", "imparo.reports", "imparo.data",
     "imparo.data.named", "imparo.data.synthetic", "imparo.data.readers", "imparo.journal",
-    "imparo.sgm", "imparo.measuring", "imparo.cluster",
+    "imparo.sgm", "imparo.measuring", "imparo.cluster", "imparo.experiments",
 )  # fmt: skip
 
 

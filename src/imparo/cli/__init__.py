@@ -23,6 +23,9 @@ _SECTIONS = {
         "datasets": "List, show, get and make data sets.",
         "bench": "Measure this machine, and imparo beside its rivals on it.",
     },
+    "The thesis": {
+        "reproduce": "Make its tables and figures anew, with its numbers beside ours.",
+    },
     "Robots": {
         "dynamics": "Learn what a robot weighs and how it moves, from logs.",
     },

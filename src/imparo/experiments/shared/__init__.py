@@ -1,0 +1,1 @@
+"""What experiments share: data, trials, results on disk, verdicts, the book."""
