@@ -118,7 +118,7 @@ def _print(shown: Console, told: "Sequence[Told]", out: Path, quick: bool) -> No
     for one in told:
         said = next(iter(one.results.missing.values()), "not made")
         if one.account is not None:
-            _, _, said = one.account.sentence.partition(": ")
+            said = one.account.counts
         style = _STYLES.get(one.verdict, "dim")
         place = one.experiment.place.split(",")[0]
         table.add_row(one.experiment.name, place, f"[{style}]{one.verdict}[/]", said)

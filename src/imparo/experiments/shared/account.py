@@ -82,8 +82,8 @@ class Account:
         return [*self.comparisons, *self.checks]
 
     @property
-    def sentence(self) -> str:
-        """The verdict in words, with what differs and why."""
+    def counts(self) -> str:
+        """How many numbers were reproduced, and how many findings hold."""
         parts = []
         if self.comparisons:
             numbers = [one.verdict for one in self.comparisons]
@@ -93,7 +93,12 @@ class Account:
         if self.checks:
             held = sum(one.holds for one in self.checks)
             parts.append(f"{held} of {len(self.checks)} findings hold")
-        text = f"{self.verdict.capitalize()}: {'; '.join(parts)}." if parts else "Nothing told."
+        return "; ".join(parts) or "nothing told"
+
+    @property
+    def sentence(self) -> str:
+        """The verdict in words, with what differs and why."""
+        text = f"{self.verdict.capitalize()}: {self.counts}."
         reasons = [
             one.because for one in self._judged if one.verdict == DIFFERS and one.because
         ]
