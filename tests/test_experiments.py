@@ -266,6 +266,7 @@ def test_what_is_printed_without_a_deviation_is_judged_by_ours():
     assert Comparison("x", thesis, 1.3, 0.1, 5).verdict == "reproduced"
     assert Comparison("x", thesis, 99.0, substituted=True).verdict == "other data"
     assert str(Printed("2.8466", 0.0497)) == "2.8466 ± 0.0497"
+    assert Comparison("x", thesis, 87.8, 12.3, 5, digits=".1f").shown == "87.8 ± 10"
 
 
 def test_one_that_differs_decides():
@@ -277,6 +278,7 @@ def test_one_that_differs_decides():
     assert account.verdict == "differs"
     assert "because the moon is full" in account.sentence
     assert "1 of 1 findings hold" in account.sentence
+    assert Told(counted([]), Results(False, {}), account).mark == "differs in 1 of 2"
 
 
 # Data.

@@ -121,7 +121,7 @@ def _print(shown: Console, told: "Sequence[Told]", out: Path, quick: bool) -> No
             said = one.account.counts
         style = _STYLES.get(one.verdict, "dim")
         place = one.experiment.place.split(",")[0]
-        table.add_row(one.experiment.name, place, f"[{style}]{one.verdict}[/]", said)
+        table.add_row(one.experiment.name, place, f"[{style}]{one.mark}[/]", said)
     if len(told) == 1 and told[0].account is not None:
         _numbers(shown, told[0])
     shown.print(table)

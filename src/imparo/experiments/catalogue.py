@@ -61,9 +61,9 @@ def experiment(name: str) -> Experiment:
     >>> from imparo.experiments import experiment
     >>> experiment("nystrom-errors").place
     'Table 4.1'
-    >>> experiment("nystrom-error")
+    >>> experiment("grid")
     Traceback (most recent call last):
-    ValueError: there is no experiment 'nystrom-error'; did you mean nystrom-errors? `imparo
+    ValueError: there is no experiment 'grid'; did you mean grids? `imparo
     reproduce list` shows all of them
     """
     if name not in _NAMES:

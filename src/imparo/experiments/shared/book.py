@@ -25,6 +25,15 @@ class Told(NamedTuple):
         """The verdict, or that it was not run."""
         return NOT_RUN if self.account is None else self.account.verdict
 
+    @property
+    def mark(self) -> str:
+        """The verdict in few words: of what differs, how much of it."""
+        if self.account is None or self.verdict != DIFFERS:
+            return self.verdict
+        said = [one.verdict for one in (*self.account.comparisons, *self.account.checks)]
+        judged = [verdict for verdict in said if verdict != OTHER]
+        return f"differs in {judged.count(DIFFERS)} of {len(judged)}"
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, for JSON."""
         about = self.experiment
@@ -118,9 +127,7 @@ def _add(page: Page, told: Told, *, alone: bool) -> None:
     if alone:
         page.part("What came of it")
     else:
-        page.part(
-            heading, experiment.finding, chapter, told.verdict, _TONES.get(told.verdict, "")
-        )
+        page.part(heading, experiment.finding, chapter, told.mark, _TONES.get(told.verdict, ""))
     if account is None:
         why = list(dict.fromkeys(results.missing.values())) or ["It was not asked for yet."]
         page.sentences("Not made", f"imparo reproduce {experiment.name}", why)
@@ -165,7 +172,8 @@ def _of_data(results: Results) -> list[str]:
 def _made(results: Results) -> str:
     counts = {name: len(found) for name, found in results.trials.items()}
     if len(set(counts.values())) == 1:
-        trials = f"{next(iter(counts.values()))} trials"
+        count = next(iter(counts.values()))
+        trials = f"{count} trial{'s' * (count > 1)}"
     else:
         trials = "trials: " + ", ".join(f"{name} {count}" for name, count in counts.items())
     minutes = results.seconds / 60

@@ -91,7 +91,9 @@ class Comparison:
     def shown(self) -> str:
         """Our number, with its deviation if there is one."""
         text = format(self.ours, self.digits)
-        return f"{text} ± {self.deviation:.1g}" if self.trials > 1 else text
+        # One digit, and 10 rather than 1e+01.
+        rounded = float(f"{self.deviation:.1g}")
+        return f"{text} ± {rounded:g}" if self.trials > 1 else text
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
