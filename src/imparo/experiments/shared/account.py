@@ -75,10 +75,11 @@ class Account:
     @property
     def verdict(self) -> str:
         """Reproduced, better, differs, or other data: on the whole."""
-        return overall([one.verdict for one in self._judged])
+        return overall([one.verdict for one in self.judged])
 
     @property
-    def _judged(self) -> list[Comparison | Check]:
+    def judged(self) -> list[Comparison | Check]:
+        """All numbers and findings, each with its verdict."""
         return [*self.comparisons, *self.checks]
 
     @property
@@ -100,7 +101,7 @@ class Account:
         """The verdict in words, with what differs and why."""
         text = f"{self.verdict.capitalize()}: {self.counts}."
         reasons = [
-            one.because for one in self._judged if one.verdict == DIFFERS and one.because
+            one.because for one in self.judged if one.verdict == DIFFERS and one.because
         ]
         if reasons:
             text += " What differs does because " + "; because ".join(dict.fromkeys(reasons))

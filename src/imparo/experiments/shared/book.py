@@ -30,8 +30,7 @@ class Told(NamedTuple):
         """The verdict in few words: of what differs, how much of it."""
         if self.account is None or self.verdict != DIFFERS:
             return self.verdict
-        said = [one.verdict for one in (*self.account.comparisons, *self.account.checks)]
-        judged = [verdict for verdict in said if verdict != OTHER]
+        judged = [one.verdict for one in self.account.judged if one.verdict != OTHER]
         return f"differs in {judged.count(DIFFERS)} of {len(judged)}"
 
     def to_dict(self) -> dict[str, Any]:
