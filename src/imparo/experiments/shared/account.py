@@ -100,9 +100,7 @@ class Account:
     def sentence(self) -> str:
         """The verdict in words, with what differs and why."""
         text = f"{self.verdict.capitalize()}: {self.counts}."
-        reasons = [
-            one.because for one in self.judged if one.verdict == DIFFERS and one.because
-        ]
+        reasons = [one.because for one in self.judged if one.verdict == DIFFERS and one.because]
         if reasons:
             text += " What differs does because " + "; because ".join(dict.fromkeys(reasons))
             text += "."
