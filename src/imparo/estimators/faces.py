@@ -83,11 +83,7 @@ class Regressor(RegressorMixin):
         """
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
-        cluster = getattr(self, "cluster", None)
-        y, found, weight = (
-            gathered(part, cluster) for part in (y, self.predict(X), sample_weight)
-        )
-        return float(r2_score(y, found, sample_weight=weight))
+        return _gathered_score(self, r2_score, X, y, sample_weight)
 
 
 class Classifier(ClassifierMixin):
@@ -167,11 +163,15 @@ class Classifier(ClassifierMixin):
         """
         if not is_dask(X):
             return float(super().score(X, y, sample_weight))
-        cluster = getattr(self, "cluster", None)
-        y, found, weight = (
-            gathered(part, cluster) for part in (y, self.predict(X), sample_weight)
-        )
-        return float(accuracy_score(y, found, sample_weight=weight))
+        return _gathered_score(self, accuracy_score, X, y, sample_weight)
+
+
+def _gathered_score(estimator: Any, metric: Any, X: Any, y: Any, sample_weight: Any) -> float:
+    """Return a metric of the predictions of a collection of Dask, which are brought here."""
+    cluster = getattr(estimator, "cluster", None)
+    parts = y, estimator.predict(X), sample_weight
+    truth, found, weight = (gathered(part, cluster) for part in parts)
+    return float(metric(truth, found, sample_weight=weight))
 
 
 def shares(P: Array, *, multilabel: bool) -> Array:

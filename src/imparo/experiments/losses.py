@@ -11,7 +11,7 @@ from imparo.experiments.shared.data import Data
 from imparo.experiments.shared.drawing import curves
 from imparo.experiments.shared.experiment import Case, Experiment
 from imparo.experiments.shared.results import Results
-from imparo.losses import Loss, as_loss
+from imparo.losses import EpsilonInsensitive, Loss, as_loss
 from imparo.reports.drawing import Drawing, Theme
 
 _REGRESSION = {
@@ -67,8 +67,7 @@ def trial(case: Case, seed: int, data: Data) -> dict[str, Any]:
 
 def _loss(name: str, epsilon: float) -> Loss:
     """Return a loss by its name, with an ε that can be seen."""
-    loss = as_loss(name)
-    return type(loss)(epsilon) if name == "epsilon_insensitive" else loss  # type: ignore[call-arg]
+    return EpsilonInsensitive(epsilon) if name == "epsilon_insensitive" else as_loss(name)
 
 
 def _minimizers(loss: Loss, p: Array) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from imparo.data.frames import Frame
-from imparo.data.named import DATASETS, find
+from imparo.data.named import find
 from imparo.engine import Array
 from imparo.experiments.shared.results import SUBSTITUTE
 
@@ -249,8 +249,3 @@ _SPLITS: dict[str, Callable[[Data], Split]] = {
     "year-prediction": _year,
     "ct-slices": _ct_slices,
 }
-
-
-def titles(names: tuple[str, ...]) -> str:
-    """Return the titles of data sets, for people."""
-    return "; ".join(DATASETS[name].title for name in names)
