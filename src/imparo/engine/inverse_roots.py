@@ -103,7 +103,8 @@ def compiled() -> Absorb | None:
         return None
 
     # NaN and infinity keep their meaning; sums may be reordered, in one way for all calls.
-    @numba.njit(cache=True, fastmath={"reassoc", "contract", "nsz"})
+    # Without the interpreter's lock, a service answers others while it learns.
+    @numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract", "nsz"})
     def absorb(
         L: Array, X: Array, E: Array, totals: Array, scale: float, weight: float
     ) -> None:

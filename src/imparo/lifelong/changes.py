@@ -35,6 +35,8 @@ def apply(learner: Any, record: dict[str, Any]) -> None:
         learner.forget(record["label"])
     elif kind == "rename":
         learner.rename(record["old"], record["new"])
+    elif kind == "recode":
+        learner.recode(record["recoding"])
     elif kind == "merge":
         learner.merge(_from_bytes(record["other"]))
     elif kind == "learn":

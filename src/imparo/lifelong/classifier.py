@@ -10,7 +10,7 @@ from sklearn.utils.metaestimators import available_if
 from imparo.engine import Array
 from imparo.estimators.devices import like
 from imparo.estimators.inputs import all_or_nothing
-from imparo.lifelong.classifier_base import ClassLearner
+from imparo.lifelong.classifier_base import Assessment, ClassLearner
 from imparo.lifelong.labels import labels_of
 from imparo.persistence import persistent
 
@@ -73,6 +73,8 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         Examples so far.
     counts_ : array of shape (T,)
         k_t, those that were learned of each class, faded with them.
+    shown_ : array of shape (T,)
+        Examples so far of each class, those that are held out among them; nothing fades.
     n_held_out_ : int
         Examples that are held out now.
     penalty_, recoding_ : float
@@ -246,13 +248,7 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         if not self.unknown_below > 0:
             return like(answers, X)
         unsure = self._probabilities(S).max(axis=1) < self.unknown_below
-        if not isinstance(self.unknown_label, type(self._labels[0])):
-            answers = answers.astype(object)
-        elif isinstance(self.unknown_label, str):
-            answers = answers.astype(np.result_type(answers, np.array(self.unknown_label)))
-        for i in np.flatnonzero(unsure):  # one by one: a tuple is one label
-            answers[i] = self.unknown_label
-        return like(answers, X)
+        return like(self._with_unknown(answers, unsure), X)
 
     @available_if(_holds_out)
     def predict_proba(self, X: Any) -> Array:
@@ -305,6 +301,70 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         self._chosen()
         p = self.predict_proba(self._row(x))[0]
         return dict(zip(self.classes_.tolist(), p.tolist(), strict=True))
+
+    @available_if(_holds_out)
+    def assess(self, X: Any, recoding: Any = None) -> Assessment:
+        """Return answers with the probabilities behind them, under any recoding. Cost 2nDT.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or data frame of shape (n, d)
+        recoding : float or array of shape (n,), optional
+            α to answer with, one for all rows or one for each; ``recoding_`` if None.
+
+        Returns
+        -------
+        Assessment
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from imparo import IncrementalClassifier
+        >>> X, y = np.eye(3)[[0] * 20 + [1]], ["mug"] * 20 + ["ball"]
+        >>> robot = IncrementalClassifier(penalty=1.0).fit(X, y)
+        >>> found = robot.assess([[0.6, 0.4, 0.0]], recoding=[0.0])
+        >>> found.answers.tolist(), found.probabilities.round(2).tolist()
+        (['mug'], [[0.02, 0.98]])
+        """
+        return self._assessed(X, recoding)
+
+    @available_if(_holds_out)
+    def recoding_curve(self, alphas: Any = None) -> tuple[Array, Array, Array]:
+        """Return how often each class is found at each α, on the examples that are held out.
+
+        Parameters
+        ----------
+        alphas : array of shape (k,), optional
+            From 0 to 1; 21 of them if None.
+
+        Returns
+        -------
+        alphas : array of shape (k,)
+        found : array of shape (T, k)
+            Shares, in the order of ``classes_``; NaN for classes of which none is held out.
+        held_out : array of shape (T,)
+            Examples held out of each.
+        """
+        self._chosen()
+        return self._curve(np.linspace(0, 1, 21) if alphas is None else np.asarray(alphas))
+
+    def recode(self, recoding: Any) -> Self:
+        """Set α: the parameter ``recoding``, and the confidence that goes with it.
+
+        Parameters
+        ----------
+        recoding : float or "auto"
+
+        Returns
+        -------
+        IncrementalClassifier
+            Itself.
+        """
+        self._check_recoding(recoding)
+        self.recoding = recoding if isinstance(recoding, str) else float(recoding)
+        if not self._is_fresh() and self.holdout is not None:
+            self._select()
+        return self
 
     # Classes that go, change and come from elsewhere.
 

@@ -1,6 +1,6 @@
 """How classes are learned: columns that appear, examples held out, what is selected by them."""
 
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from sklearn.exceptions import NotFittedError
@@ -13,6 +13,26 @@ from imparo.lifelong.inputs import DIRECTIONAL, checked_weight
 from imparo.lifelong.labels import labels_of, sorted_classes
 from imparo.lifelong.recursion import DELAY, Judged
 from imparo.lifelong.reservoir import Example, Reservoir
+
+
+class Assessment(NamedTuple):
+    """Answers of a classifier, and what they rest on.
+
+    Attributes
+    ----------
+    answers : array of shape (n,)
+        Labels, as ``predict`` gives them.
+    confidence : array of shape (n,)
+        The probability of each answer.
+    probabilities : array of shape (n, T)
+        Of every class, in the order of ``classes``.
+    classes : array of shape (T,)
+    """
+
+    answers: Array
+    confidence: Array
+    probabilities: Array
+    classes: Array
 
 
 class ClassLearner(Learner):
@@ -28,11 +48,7 @@ class ClassLearner(Learner):
     def _check_parameters(self: Any) -> None:
         super()._check_parameters()
         alpha = self.recoding
-        if isinstance(alpha, str):
-            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", alpha == "auto")
-        else:
-            number = isinstance(alpha, int | float | np.number) and bool(0 <= alpha <= 1)
-            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", number)
+        self._check_recoding(alpha)
         for name, least in (("holdout", 2), ("holdout_size", 1)):
             value = getattr(self, name)
             whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -57,6 +73,13 @@ class ClassLearner(Learner):
                 f"penalty={self.penalty!r} leaves a choice, which nothing is held out for; "
                 "give one number, or holdout=6"
             )
+
+    def _check_recoding(self: Any, alpha: Any) -> None:
+        if isinstance(alpha, str):
+            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", alpha == "auto")
+        else:
+            number = isinstance(alpha, int | float | np.number) and bool(0 <= alpha <= 1)
+            check_type("recoding", alpha, "a number from 0 to 1, or 'auto'", number)
         if self.holdout is None and isinstance(alpha, str):
             raise ValueError(
                 "recoding='auto' leaves a choice, which nothing is held out for; give a "
@@ -196,9 +219,9 @@ class ClassLearner(Learner):
 
     # Answers.
 
-    def _recoded(self, F: Array) -> Array:
+    def _recoded(self, F: Array, alpha: float | None = None) -> Array:
         """Return (k/k_t)^α F; −∞ for classes of which nothing was learned."""
-        factors = recoding.scale(self._counts, self._power)
+        factors = recoding.scale(self._counts, self._power if alpha is None else alpha)
         S = F * factors.astype(F.dtype)
         S[:, factors == 0] = -np.inf
         return S
@@ -219,6 +242,57 @@ class ClassLearner(Learner):
         if not self._counts.any():
             raise NotFittedError("no class is known; learn some examples first")
         return self._recoded(recursion.predict(self._features_of(X)))[:, self._order]
+
+    def _assessed(self: Any, X: Any, alphas: Any) -> Assessment:
+        """Return answers under one α for all rows, or one for each."""
+        recursion = self._chosen()
+        X = self._checked(X, reset=False)
+        if not self._counts.any():
+            raise NotFittedError("no class is known; learn some examples first")
+        wanted = np.asarray(self._power if alphas is None else alphas, float)
+        if wanted.ndim > 1 or (wanted.ndim == 1 and len(wanted) != len(X)):
+            raise ValueError(
+                f"recoding has the shape {wanted.shape}; one number, or one for each of the "
+                f"{len(X)} rows, was expected"
+            )
+        if not bool(((wanted >= 0) & (wanted <= 1)).all()):
+            raise ValueError(f"recoding={alphas!r:.60} must be from 0 to 1")
+        wanted = np.broadcast_to(wanted, len(X))
+        F = recursion.predict(self._features_of(X))
+        P = np.empty(F.shape)
+        for alpha in np.unique(wanted):
+            rows = wanted == alpha
+            S = self._recoded(F[rows], float(alpha))
+            P[rows] = recoding.probabilities(S, self.temperature_, self._n_known, float(alpha))
+        P = P[:, self._order]
+        best, confidence = np.argmax(P, axis=1), P.max(axis=1)
+        answers = self._with_unknown(self.classes_[best], confidence < self.unknown_below)
+        return Assessment(answers, confidence, P, self.classes_)
+
+    def _with_unknown(self: Any, answers: Array, unsure: Array) -> Array:
+        """Return answers with ``unknown_label`` where the confidence is too low."""
+        if not self.unknown_below > 0:
+            return answers
+        if not isinstance(self.unknown_label, type(self._labels[0])):
+            answers = answers.astype(object)
+        elif isinstance(self.unknown_label, str):
+            answers = answers.astype(np.result_type(answers, np.array(self.unknown_label)))
+        for i in np.flatnonzero(unsure):  # one by one: a tuple is one label
+            answers[i] = self.unknown_label
+        return answers
+
+    def _curve(self, alphas: Array) -> tuple[Array, Array, Array]:
+        """Return α, shares found of each class held out, and how many are held out."""
+        held, T = self._reservoir, len(self._labels)
+        counts = np.bincount(held.codes, minlength=T)
+        found = np.full((T, len(alphas)), np.nan)
+        if len(held):
+            F = self._chosen().predict(held.rows)
+            for j, alpha in enumerate(alphas):
+                right = np.argmax(self._recoded(F, float(alpha)), axis=1) == held.codes
+                sums = np.bincount(held.codes, weights=right, minlength=T)
+                found[counts > 0, j] = sums[counts > 0] / counts[counts > 0]
+        return alphas, found[self._order], counts[self._order]
 
     def _probabilities(self, S: Array) -> Array:
         return recoding.probabilities(S, self.temperature_, self._n_known, self._power)
@@ -253,6 +327,12 @@ class ClassLearner(Learner):
         """Examples that were learned of each class, faded with them."""
         self._chosen()
         return self._counts[self._order]
+
+    @property
+    def shown_(self) -> Array:
+        """Examples so far of each class, those that are held out among them."""
+        self._chosen()
+        return np.array(self._shown, np.intp)[self._order]
 
     @property
     def recoding_(self) -> float:

@@ -251,6 +251,11 @@ class DurableLearner:
         old, new = labels_of([old])[0], labels_of([new])[0]
         return self._change({"op": "rename", "old": old, "new": new})
 
+    def recode(self, recoding: Any) -> int:
+        """Set α, see :meth:`IncrementalClassifier.recode`; return the number."""
+        value = recoding if isinstance(recoding, str) else float(recoding)
+        return self._change({"op": "recode", "recoding": value})
+
     def merge(self, other: Any) -> int:
         """Learn what another learner, durable or not, has learned; return the number."""
         if other is self or other is self._learner:
@@ -312,6 +317,24 @@ class DurableLearner:
             self._journal.snapshot(lambda path: save(self._learner, path))
             self._note_snapshot(self._written)
             self._trouble = None
+
+    def save(self, path: str | os.PathLike[str]) -> int:
+        """Write the learner as it is now to one file, see :func:`imparo.save`.
+
+        Parameters
+        ----------
+        path : path-like
+
+        Returns
+        -------
+        int
+            The number of the last change that is in it.
+        """
+        with self._access:
+            if self._doubtful:
+                self._restore()
+            save(self._learner, path)
+            return self.number
 
     def _snapshot_beside(self) -> None:
         """Begin a snapshot of the present state in a thread of its own."""
