@@ -16,6 +16,9 @@ _SECTIONS = {
         "evaluate": "Judge a model on rows that it has not seen.",
         "learn": "Keep a learner current with data that keep coming.",
     },
+    "Teach by showing": {
+        "serve": "Serve learners over HTTP, and a page to teach them by showing.",
+    },
     "Look around": {
         "demo": "Learn the strength of concrete, and explain the choice.",
         "advise": "Tell what to fit to data, and what it will take.",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from imparo.tabular.following import Formats, Keeper, Source
 
 
-class _NumberOr(click.ParamType):
+class NumberOr(click.ParamType):
     """A number, or one of some words."""
 
     name = "value"
@@ -28,9 +28,11 @@ class _NumberOr(click.ParamType):
         self._words = words
 
     def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        """Return what the help shows."""
         return "|".join([*self._words, "NUMBER"])
 
     def convert(self, value: Any, param: Any, ctx: Any) -> Any:
+        """Return the number, or the word."""
         if value in self._words or not isinstance(value, str):
             return value
         try:
@@ -85,11 +87,11 @@ class _Every(click.ParamType):
     help="Random Fourier features, 500 by default; 0 learns a linear function.",
 )  # fmt: skip
 @click.option(
-    "--sigma", type=_NumberOr("median", "learned", "per-feature"),
+    "--sigma", type=NumberOr("median", "learned", "per-feature"),
     help="Width of the kernel, found by the first rows unless it is a number; median.",
 )  # fmt: skip
 @click.option(
-    "--penalty", type=_NumberOr("auto"), help="λ; auto learns with three side by side."
+    "--penalty", type=NumberOr("auto"), help="λ; auto learns with three side by side."
 )
 @click.option(
     "--forgetting", type=click.FloatRange(0, 1, min_open=True), metavar="γ",
@@ -100,7 +102,7 @@ class _Every(click.ParamType):
     help="When the error rises: record it, or let earlier rows fade.",
 )  # fmt: skip
 @click.option(
-    "--alpha", "recoding", type=_NumberOr("auto"),
+    "--alpha", "recoding", type=NumberOr("auto"),
     help="How much rare classes are helped, from 0 to 1; auto.",
 )  # fmt: skip
 @click.option("--seed", type=int, help="Of the random features; 0.")
@@ -113,7 +115,7 @@ class _Every(click.ParamType):
     help="The most rows that are learned, and made safe, at once.",
 )  # fmt: skip
 @click.option(
-    "--sync", type=_NumberOr("always", "never"), default="always", show_default=True,
+    "--sync", type=NumberOr("always", "never"), default="always", show_default=True,
     help="When rows are on disk: before they count as learned, within seconds, or at will.",
 )  # fmt: skip
 @click.option(

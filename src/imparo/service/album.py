@@ -1,0 +1,253 @@
+"""What is told about a learner beside the learner: pictures, tallies and curves.
+
+An album has a journal of its own. It is written after the learner's and before an example is
+acknowledged, so that a killed process loses nothing of it; it is made durable once a second,
+so that a power cut may cost pictures and counts of the last second, and of the learner nothing.
+"""
+
+import json
+import math
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from imparo.journal import Journal, decode, encode
+from imparo.service.curves import Curve, FadedMean
+
+# Thumbnails of one class, and of all; pairs of labels that the confusion counts.
+_EACH, _ALL, _PAIRS = 6, 2000, 20_000
+# Records are replaced by a snapshot when they take so many bytes.
+_RECORDS = 2**22
+_CURVES = ("accuracy", "error", "milliseconds", "memory")
+
+
+class Lesson(NamedTuple):
+    """Examples that were learned together.
+
+    Attributes
+    ----------
+    seen : int
+        Examples of the learner after them.
+    n : int
+        How many they are.
+    pairs : list of (str, str, int)
+        What was shown, what was answered before, how often; as keys of labels.
+    right : int or None
+        How many were answered rightly before; None if nothing could be.
+    squares : float or None
+        Mean squared error before, for numbers.
+    seconds : float
+    memory : int
+        Bytes of the model.
+    """
+
+    seen: int
+    n: int
+    pairs: list[tuple[str, str, int]]
+    right: int | None
+    squares: float | None
+    seconds: float
+    memory: int
+
+
+def key_of(label: Any) -> str:
+    """Return a label as text that tells "1" from 1."""
+    return json.dumps(label)
+
+
+class Album:
+    """Thumbnails, confusion and curves of one learner, kept in a folder.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is missing.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._clear()
+        self._journal = Journal(folder, sync=1.0)
+        self._written = 0
+        path = self._journal.snapshot_path
+        if path is not None:
+            self._restore(decode(path.read_bytes()))
+        for _, payload in self._journal.records():
+            self._apply(decode(payload))
+
+    def _clear(self) -> None:
+        self.confusion: Counter[tuple[str, str]] = Counter()
+        self.thumbnails: dict[str, dict[str, bytes]] = {}
+        self.curves = {name: Curve() for name in _CURVES}
+        self.means = {name: FadedMean() for name in ("accuracy", "error", "milliseconds")}
+        self._drawn = 0
+
+    # Changes.
+
+    def note(self, lesson: Lesson) -> None:
+        """Count examples that were learned."""
+        self._change({"op": "lesson", "lesson": list(lesson)})
+
+    def wants_picture(self, label: Any) -> bool:
+        """Return whether there is room for a thumbnail of this class."""
+        kept = self.thumbnails.get(key_of(label), {})
+        return len(kept) < _EACH and sum(map(len, list(self.thumbnails.values()))) < _ALL
+
+    def add_picture(self, label: Any, jpeg: bytes) -> None:
+        """Keep a thumbnail, if there is room."""
+        if self.wants_picture(label):
+            content = np.frombuffer(jpeg, np.uint8)
+            self._change({"op": "picture", "label": key_of(label), "jpeg": content})
+
+    def forget(self, label: Any) -> None:
+        """Forget a class: its thumbnails, and what was counted of it."""
+        self._change({"op": "forget", "label": key_of(label)})
+
+    def rename(self, old: Any, new: Any) -> None:
+        """Count one class as another."""
+        self._change({"op": "rename", "old": key_of(old), "new": key_of(new)})
+
+    def adopt(self, other: dict[str, Any]) -> None:
+        """Take over the pictures of another album, by its state."""
+        for label, pictures in other["thumbnails"].items():
+            for jpeg in pictures.values():
+                self.add_picture(json.loads(label), jpeg.tobytes())
+
+    def _change(self, record: dict[str, Any]) -> None:
+        payload = encode(record)
+        self._journal.append(payload)
+        self._apply(record)
+        self._written += len(payload)
+        if self._written > _RECORDS:
+            content = encode(self.state())
+            self._journal.snapshot(lambda path: path.write_bytes(content))
+            self._written = 0
+
+    def _apply(self, record: dict[str, Any]) -> None:
+        kind = record["op"]
+        if kind == "lesson":
+            self._count(Lesson(*record["lesson"]))
+        elif kind == "picture":
+            self._drawn += 1
+            kept = self.thumbnails.setdefault(record["label"], {})
+            kept[f"{self._drawn:x}"] = record["jpeg"].tobytes()
+        elif kind == "forget":
+            gone = record["label"]
+            self.thumbnails.pop(gone, None)
+            for pair in [pair for pair in self.confusion if gone in pair]:
+                del self.confusion[pair]
+        elif kind == "rename" and record["old"] != record["new"]:
+            self._rename(record["old"], record["new"])
+
+    def _count(self, lesson: Lesson) -> None:
+        for shown, answered, count in lesson.pairs:
+            if (shown, answered) in self.confusion or len(self.confusion) < _PAIRS:
+                self.confusion[shown, answered] += count
+        if lesson.right is not None:
+            mean = self.means["accuracy"].add(lesson.right / lesson.n, lesson.n)
+            self.curves["accuracy"].add(lesson.seen, mean)
+        if lesson.squares is not None:
+            mean = self.means["error"].add(lesson.squares, lesson.n)
+            self.curves["error"].add(lesson.seen, math.sqrt(mean))
+        each = 1e3 * lesson.seconds / lesson.n
+        self.means["milliseconds"].add(each, lesson.n)
+        self.curves["milliseconds"].add(lesson.seen, each)
+        self.curves["memory"].add(lesson.seen, float(lesson.memory))
+
+    def _rename(self, old: str, new: str) -> None:
+        pictures = self.thumbnails.pop(old, {})
+        kept = self.thumbnails.setdefault(new, {})
+        for key, jpeg in pictures.items():
+            if len(kept) < _EACH:
+                kept[key] = jpeg
+        for pair in [pair for pair in self.confusion if old in pair]:
+            shown, answered = (new if part == old else part for part in pair)
+            self.confusion[shown, answered] += self.confusion.pop(pair)
+
+    # What is told.
+
+    def picture(self, key: str) -> bytes | None:
+        """Return a thumbnail."""
+        for pictures in list(self.thumbnails.values()):
+            found = pictures.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def lately(self, name: str) -> float | None:
+        """Return the faded mean of "accuracy", "error" or "milliseconds", None before any."""
+        value = self.means[name].value
+        if math.isnan(value):
+            return None
+        return math.sqrt(value) if name == "error" else value
+
+    def history(self, most: int = 30) -> dict[str, Any]:
+        """Return curves, and the confusion of the labels that were shown most."""
+        shown: Counter[str] = Counter()
+        for (label, _), count in self.confusion.items():
+            shown[label] += count
+        chosen = [label for label, _ in shown.most_common(most)]
+        answered = {said for _, said in self.confusion} - set(shown)  # such as "unknown"
+        labels = sorted(chosen) + sorted(answered)[: max(0, most - len(chosen))]
+        counts = [[self.confusion[a, b] for b in labels] for a in labels]
+        found: dict[str, Any] = {
+            name: curve.points() for name, curve in self.curves.items() if curve.points()
+        }
+        names = [json.loads(label) for label in labels]
+        return {**found, "confusion": {"labels": names, "counts": counts}}
+
+    # Keeping.
+
+    @property
+    def size(self) -> int:
+        """Bytes on disk."""
+        return self._journal.size
+
+    def state(self) -> dict[str, Any]:
+        """Return all that there is, as a record."""
+        pairs = [[shown, said, n] for (shown, said), n in self.confusion.items()]
+        pictures = {
+            label: {key: np.frombuffer(jpeg, np.uint8) for key, jpeg in found.items()}
+            for label, found in self.thumbnails.items()
+        }
+        return {
+            "confusion": pairs,
+            "thumbnails": pictures,
+            "curves": {name: curve.state() for name, curve in self.curves.items()},
+            "means": {name: [m.total, m.weight] for name, m in self.means.items()},
+            "drawn": self._drawn,
+        }
+
+    @classmethod
+    def check(cls, state: dict[str, Any]) -> None:
+        """Raise, whatever it may be, unless a state from outside can be gone on with."""
+        album = cls.__new__(cls)
+        album._clear()
+        album._restore(state)
+        album._check_pictures()
+        json.dumps(album.history(), allow_nan=False)
+
+    def _check_pictures(self) -> None:
+        """Raise unless thumbnails are JPEG files of labels, and not too many."""
+        pictures = [jpeg for found in self.thumbnails.values() for jpeg in found.values()]
+        fits = all(jpeg[:2] == b"\xff\xd8" and len(jpeg) < 2**16 for jpeg in pictures)
+        keys = [key for found in self.thumbnails.values() for key in found]
+        if not fits or len(pictures) > _ALL or not all(key.isalnum() for key in keys):
+            raise ValueError("these are no thumbnails")
+        for label in self.thumbnails:
+            json.loads(label)
+
+    def _restore(self, state: dict[str, Any]) -> None:
+        self.confusion = Counter({(a, b): int(n) for a, b, n in state["confusion"]})
+        self.thumbnails = {
+            label: {key: jpeg.tobytes() for key, jpeg in found.items()}
+            for label, found in state["thumbnails"].items()
+        }
+        self.curves = {name: Curve.of(state["curves"][name]) for name in _CURVES}
+        self.means = {name: FadedMean(*found) for name, found in state["means"].items()}
+        self._drawn = int(state["drawn"])
+
+    def close(self) -> None:
+        """Make the rest durable."""
+        self._journal.close()

@@ -1,0 +1,115 @@
+"""The ASGI application: routes behind the guard, errors as sentences, a start and an end."""
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from imparo import __version__
+from imparo.service import pages, robot_routes, routes, streams
+from imparo.service.errors import ServiceError
+from imparo.service.guard import Guard
+from imparo.service.service import Service
+from imparo.service.settings import Settings
+
+_log = logging.getLogger("imparo.service")
+
+
+def create_app(settings: Settings) -> Any:
+    """Return the service as an ASGI application, for any server that speaks it.
+
+    One process serves one folder: run it with one worker.
+
+    Parameters
+    ----------
+    settings : Settings
+
+    Returns
+    -------
+    ASGI application
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fastapi.testclient import TestClient
+    >>> from imparo.service import Settings, create_app
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     app = create_app(Settings(folder))
+    ...     with TestClient(app, base_url="http://localhost") as client:
+    ...         _ = client.post("/api/learners", json={"name": "toys", "kind": "classifier"})
+    ...         for label, row in (("mug", [1.0, 0.0]), ("ball", [0.0, 1.0])):
+    ...             sent = {"inputs": row, "labels": label}
+    ...             told = client.post("/api/learners/toys/teach", json=sent).json()
+    ...         print(told["n_seen"])
+    ...         sent = {"inputs": [0.9, 0.2]}
+    ...         print(client.post("/api/learners/toys/ask", json=sent).json()["answers"])
+    2
+    ['mug']
+    """
+    service = Service(settings)
+    app = FastAPI(
+        title="imparo",
+        summary="Learners that are taught by showing, and never stop.",
+        version=__version__,
+        openapi_url="/api/openapi.json",
+        docs_url=None,  # their scripts come from elsewhere
+        redoc_url=None,
+        lifespan=_lifespan,
+    )
+    app.state.service = service
+    for part in (routes, streams, robot_routes, pages):
+        app.include_router(part.router)
+    app.add_exception_handler(ServiceError, _of_service)
+    app.add_exception_handler(RequestValidationError, _of_validation)
+    app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(Exception, _of_bugs)
+    guard = Guard(app, settings, service.metrics, service.rates)
+    app.state.guard = guard
+    return guard
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    service: Service = app.state.service
+    opening = asyncio.create_task(asyncio.to_thread(service.learners.open_all))
+    await opening
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(service.close)
+        _log.info("closed: everything is on disk")
+
+
+def _said(status: int, sentence: str, retry_after: int | None = None) -> JSONResponse:
+    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+    text = sentence.encode("utf-8", "replace").decode()
+    return JSONResponse({"error": text}, status, headers=headers)
+
+
+async def _of_service(request: Request, error: Any) -> JSONResponse:
+    return _said(error.status, str(error), error.retry_after)
+
+
+async def _of_validation(request: Request, error: Any) -> JSONResponse:
+    errors = error.errors()
+    if errors and errors[0].get("type") == "json_invalid":
+        return _said(400, "the body is not JSON; send it with Content-Type: application/json")
+    return _said(422, streams.told_of(errors))
+
+
+async def _of_http(request: Request, error: Any) -> JSONResponse:
+    problem = request.scope.get("imparo.problem")
+    if problem is not None:
+        return _said(problem.status, str(problem), problem.retry_after)
+    return _said(error.status_code, str(error.detail))
+
+
+async def _of_bugs(request: Request, error: Exception) -> JSONResponse:
+    _log.error("a bug", exc_info=error, extra={"path": request.url.path})
+    return _said(500, f"this is a bug of imparo ({type(error).__name__}); see the log")

@@ -1,0 +1,356 @@
+"""What the thread of a learner does with what many clients sent together."""
+
+import logging
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import NotFittedError
+
+import imparo.lifelong
+from imparo.engine import Array
+from imparo.service.album import Album, Lesson, key_of
+from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, Unavailable
+from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
+from imparo.service.metrics import Metrics
+from imparo.service.recipes import check_features
+from imparo.service.settings import Limits
+
+Outcome = tuple[Job, Any, BaseException | None]
+_log = logging.getLogger("imparo.service")
+
+# Lessons after which the size of the model is looked at again.
+_WEIGH = 64
+
+
+class Desk:
+    """A durable learner and its album; to be used by one thread.
+
+    Parameters
+    ----------
+    folder : Path
+        With the folders ``learner`` and ``album``.
+    sync : "always", "never" or float
+        When an example is acknowledged.
+    limits : Limits
+    metrics : Metrics
+
+    Attributes
+    ----------
+    learner : DurableLearner
+    album : Album
+    is_classifier : bool
+    each : float
+        Seconds to learn a row, as far as is known.
+    """
+
+    def __init__(
+        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics
+    ) -> None:
+        self.name = folder.name
+        self._limits, self._metrics = limits, metrics
+        self.learner: Any = imparo.lifelong.open(folder / "learner", sync=sync)
+        try:
+            self.album = Album(folder / "album")
+        except BaseException:
+            self.learner.close()
+            raise
+        self.is_classifier = is_classifier(self.learner._learner)
+        self.each = 1e-3
+        self._memory, self._since_weighed = 0, _WEIGH
+
+    def call(self, job: CallJob) -> list[Outcome]:
+        """Do other work on the learner."""
+        try:
+            return [(job, job.work(), None)]
+        except BaseException as error:
+            return [(job, None, explained(error))]
+
+    # Teaching.
+
+    def teach(self, jobs: list[Any], most: int) -> list[Outcome]:
+        """Learn what came together; a block of which a part is left has no outcome yet.
+
+        Parameters
+        ----------
+        jobs : list of TeachJob, or of one CallJob
+        most : int
+            Rows of a long block that are learned now.
+        """
+        if isinstance(jobs[0], CallJob):
+            self._since_weighed = _WEIGH
+            return self.call(jobs[0])
+        outcomes: list[Outcome] = []
+        fitting: list[TeachJob] = []
+        width = self._width(jobs[0])
+        outputs = self._n_outputs(jobs[0])
+        known = set(map(key_of, self._classes())) if self.is_classifier else set()
+        for job in jobs:
+            try:
+                self._check(job, width, outputs, known)
+                fitting.append(job)
+            except ServiceError as error:
+                outcomes.append((job, None, error))
+        while fitting:
+            part, fitting = fitting, []
+            if len(part) == 1:
+                outcomes += self._teach_one(part[0], most)
+                break
+            try:
+                self._learn([(job, job.X, job.y) for job in part])
+                outcomes += [(job, job, None) for job in part]
+            except (ValueError, TypeError):
+                # One of them is refused: each by itself, and only that one fails.
+                for job in part:
+                    outcomes += self._teach_one(job, len(job.X))
+        return outcomes
+
+    def _teach_one(self, job: TeachJob, most: int) -> list[Outcome]:
+        """Learn what is left of a block, or the next part of a long one."""
+        part = slice(job.done, job.done + most)
+        try:
+            self._learn([(job, job.X[part], job.y[part])])
+        except BaseException as error:
+            told = explained(error)
+            if job.done:
+                told = type(told)(f"{told}; {job.done} of {len(job.X)} rows were learned")
+            return [(job, None, told)]
+        return [] if job.done < len(job.X) else [(job, job, None)]
+
+    def _learn(self, parts: list[tuple[TeachJob, Array, Any]]) -> None:
+        X = parts[0][1] if len(parts) == 1 else np.concatenate([x for _, x, _ in parts])
+        if self.is_classifier:
+            y: Any = [label for _, _, labels in parts for label in labels]
+        else:
+            y = np.concatenate([np.asarray(outputs) for _, _, outputs in parts])
+        answers, squares = self._before(X, y)
+        start = time.perf_counter()
+        number = self.learner.learn(X, y)
+        seconds = time.perf_counter() - start
+        self.each = 0.8 * self.each + 0.2 * max(seconds / len(X), 1e-6)
+        seen = self._note(y, answers, squares, seconds, len(X))
+        place = 0
+        for job, rows, _ in parts:
+            job.done += len(rows)
+            job.number, job.seen = number, seen
+            if answers is not None or self.is_classifier:
+                its = [None] * len(rows) if answers is None else answers[place:][: len(rows)]
+                job.answers = (job.answers or []) + its
+            place += len(rows)
+
+    def _before(self, X: Array, y: Any) -> tuple[list[Any] | None, float | None]:
+        """Return answers before learning, or the mean squared error, if anything is known."""
+        try:
+            found = self.learner.predict(X)
+        except NotFittedError:
+            return None, None
+        if self.is_classifier:
+            return found.tolist(), None
+        errors = np.clip(np.asarray(found).reshape(len(X), -1) - y, -1e100, 1e100)
+        return None, float(np.mean(np.square(errors)))
+
+    def _note(
+        self, y: Any, answers: list[Any] | None, squares: float | None, seconds: float, n: int
+    ) -> int:
+        pairs: Counter[tuple[str, str]] = Counter()
+        right = None
+        if answers is not None:
+            pairs.update((key_of(a), key_of(b)) for a, b in zip(y, answers, strict=True))
+            right = sum(count for (shown, said), count in pairs.items() if shown == said)
+        told = [(shown, said, count) for (shown, said), count in pairs.items()]
+        seen = int(self.learner.n_seen_)
+        memory = self._weigh()
+        self.album.note(Lesson(seen, n, told, right, squares, seconds, memory))
+        self._metrics.learned(self.name, n, seconds, memory)
+        return seen
+
+    def _weigh(self) -> int:
+        self._since_weighed += 1
+        if self._since_weighed > _WEIGH:
+            self._memory, self._since_weighed = bytes_of(self.learner._learner), 0
+        return self._memory
+
+    def _check(self, job: TeachJob, width: int, outputs: int | None, known: set[str]) -> None:
+        """Raise unless rows fit the learner, and add their labels to those that are known."""
+        if job.X.shape[1] != width:
+            raise Refused(
+                f"an example has {job.X.shape[1]} numbers, and this learner takes {width}"
+            )
+        if self.is_classifier:
+            if job.done == 0:
+                new = set(map(key_of, job.y)) - known
+                if len(known) + len(new) > self._limits.classes:
+                    raise TooMuch(
+                        f"this learner knows {len(known)} classes, and the service takes at "
+                        f"most {self._limits.classes}; forget some first"
+                    )
+                known |= new
+        elif job.y.shape[1] != outputs:
+            raise Refused(
+                f"an example has {job.y.shape[1]} outputs, and this learner has {outputs}"
+            )
+
+    def _width(self, job: TeachJob) -> int:
+        """Return the width of rows; the first row of all decides."""
+        found = getattr(self.learner, "n_features_in_", None)
+        if found is not None:
+            return int(found)
+        width = int(job.X.shape[1])
+        if getattr(self.learner._learner, "features", 0) is None:
+            check_features(width, self._limits)
+        return width
+
+    def _n_outputs(self, job: TeachJob) -> int | None:
+        return None if self.is_classifier else self.n_outputs or int(job.y.shape[1])
+
+    # Answering.
+
+    def answer(self, jobs: list[Any]) -> list[Outcome]:
+        """Answer what was asked together.
+
+        Parameters
+        ----------
+        jobs : list of AskJob, or of one CallJob
+        """
+        if isinstance(jobs[0], CallJob):
+            return self.call(jobs[0])
+        outcomes: list[Outcome] = []
+        fitting: list[AskJob] = []
+        width = getattr(self.learner, "n_features_in_", None)
+        for job in jobs:
+            error: ServiceError | None = None
+            if width is None:
+                error = Conflict("nothing is known yet; teach some examples first")
+            elif job.X.shape[1] != width:
+                error = Refused(
+                    f"a row has {job.X.shape[1]} numbers, and this learner takes {width}"
+                )
+            if error is None:
+                fitting.append(job)
+            else:
+                outcomes.append((job, None, error))
+        if fitting:
+            try:
+                results = self._answers(fitting)
+                pairs = zip(fitting, results, strict=True)
+                outcomes += [(job, found, None) for job, found in pairs]
+            except BaseException as problem:
+                outcomes += [(job, None, explained(problem)) for job in fitting]
+        self._metrics.answered(self.name, sum(len(job.X) for job in fitting))
+        return outcomes
+
+    def _answers(self, jobs: list[AskJob]) -> list[dict[str, Any]]:
+        X = jobs[0].X if len(jobs) == 1 else np.concatenate([job.X for job in jobs])
+        ends = np.cumsum([len(job.X) for job in jobs])
+        parts = [slice(end - len(job.X), end) for end, job in zip(ends, jobs, strict=True)]
+        if not self.is_classifier:
+            F, deviations = self.learner.predict(X, return_std=True)
+            F, deviations = (np.asarray(a).reshape(len(X), -1) for a in (F, deviations))
+            results = [{"outputs": F[p].tolist(), "deviations": _plain(deviations[p])}
+                       for p in parts]  # fmt: skip
+        else:
+            results = self._labels(X, jobs, parts)
+        for job, part, result in zip(jobs, parts, results, strict=True):
+            if job.novelty and hasattr(self.learner, "novelty"):
+                result["novelty"] = self.learner.novelty(X[part]).tolist()
+        return results
+
+    def _labels(self, X: Array, jobs: list[AskJob], parts: list[slice]) -> list[dict[str, Any]]:
+        alphas = None
+        if any(job.recoding is not None for job in jobs):
+            usual = float(self.learner.recoding_)
+            alphas = np.concatenate([
+                np.full(len(job.X), usual if job.recoding is None else job.recoding)
+                for job in jobs
+            ])  # fmt: skip
+        found = self.learner.assess(X, alphas)
+        classes = found.classes.tolist()
+        return [
+            {
+                "answers": found.answers[part].tolist(),
+                "confidence": found.confidence[part].tolist(),
+                "classes": classes,
+                "probabilities": found.probabilities[part].tolist(),
+            }
+            for part in parts
+        ]
+
+    # What is known.
+
+    def _classes(self) -> list[Any]:
+        return list(self.learner.classes_.tolist()) if self.n_seen else []
+
+    @property
+    def n_seen(self) -> int:
+        """Examples so far."""
+        return int(getattr(self.learner, "n_seen_", 0))
+
+    @property
+    def n_outputs(self) -> int | None:
+        """Outputs of a regressor that has learned."""
+        if self.is_classifier or not self.n_seen:
+            return None
+        return int(self.learner._learner._n_outputs())
+
+    @property
+    def memory(self) -> int:
+        """Bytes of the model, when it was last weighed."""
+        return self._memory or bytes_of(self.learner._learner)
+
+    def close(self) -> None:
+        """Make everything durable."""
+        self.album.close()
+        self.learner.close()
+
+
+def explained(error: BaseException) -> ServiceError:
+    """Return an error as one that a client can be told."""
+    if isinstance(error, ServiceError):
+        return error
+    text = " ".join(str(error).split())
+    if isinstance(error, NotFittedError):
+        return Conflict(text)
+    if isinstance(error, MemoryError):
+        return Unavailable(f"there is not enough memory for this ({text}); nothing was done")
+    if isinstance(error, OSError):
+        return Unavailable(f"the disk did not take it ({text}); nothing was done")
+    if isinstance(error, ValueError | TypeError):
+        return Refused(text)
+    _log.error("a bug", exc_info=error)
+    return ServiceError(f"this is a bug of imparo ({type(error).__name__}); see the log")
+
+
+def bytes_of(model: Any) -> int:
+    """Return the bytes of all arrays that a model holds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from imparo.service.live import bytes_of
+    >>> bytes_of({"a": np.zeros(10), "b": [np.zeros((2, 2))]})
+    112
+    """
+    seen: set[int] = set()
+    total, rest = 0, [model]
+    while rest:
+        value = rest.pop()
+        if id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, np.ndarray):
+            total += value.nbytes
+        elif isinstance(value, dict):
+            rest += value.values()
+        elif isinstance(value, list | tuple):
+            rest += value[:1000]
+        elif type(value).__module__.startswith("imparo"):
+            rest += list(getattr(value, "__dict__", {}).values())
+    return total
+
+
+def _plain(numbers: Array) -> list[list[float | None]]:
+    """Return numbers for JSON, which has no NaN."""
+    return [[x if np.isfinite(x) else None for x in row] for row in numbers.tolist()]

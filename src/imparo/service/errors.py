@@ -1,0 +1,67 @@
+"""What goes wrong with a request, and the HTTP status that says so."""
+
+
+class ServiceError(Exception):
+    """A request that is not done; the message is one sentence for whoever sent it.
+
+    Attributes
+    ----------
+    status : int
+        Of HTTP.
+    retry_after : int or None
+        Seconds after which it may be tried again.
+    """
+
+    status = 500
+    retry_after: int | None = None
+
+
+class Refused(ServiceError):
+    """The request cannot be done as it is."""
+
+    status = 422
+
+
+class Missing(ServiceError):
+    """What it names is not there."""
+
+    status = 404
+
+
+class Conflict(ServiceError):
+    """It does not go with what is there."""
+
+    status = 409
+
+
+class TooMuch(ServiceError):
+    """It is larger than the service takes."""
+
+    status = 413
+
+
+class WrongKind(ServiceError):
+    """Its content is of a kind that is not taken."""
+
+    status = 415
+
+
+class Busy(ServiceError):
+    """The service has too much to do; nothing was changed."""
+
+    status = 503
+    retry_after = 1
+
+
+class Throttled(ServiceError):
+    """Too many requests from one address."""
+
+    status = 429
+    retry_after = 1
+
+
+class Unavailable(ServiceError):
+    """What it needs does not work at present."""
+
+    status = 503
+    retry_after = 30

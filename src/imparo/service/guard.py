@@ -1,0 +1,305 @@
+"""What every request passes before it reaches a route, and every answer on its way out."""
+
+import asyncio
+import html
+import ipaddress
+import json
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch
+from imparo.service.metrics import Metrics
+from imparo.service.rates import Rates
+from imparo.service.settings import Settings
+from imparo.service.tokens import Doorkeeper
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+_log = logging.getLogger("imparo.service")
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
+    "media-src 'self' blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; "
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+_HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"x-frame-options", b"DENY"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+    (b"permissions-policy", b"camera=(self), microphone=(), geolocation=()"),
+]
+# Wrong tokens from one address: ten, and then one in six seconds.
+_WRONG, _WRONG_RATE = 10.0, 1 / 6
+# Requests that take longer are told in the log.
+_SLOW = 1.0
+_LOGIN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>imparo</title>
+<meta name="viewport" content="width=device-width"><h1>imparo</h1><p>{said}</p>
+<form method="post" action="/api/session"><label>Token <input name="token" type="password"
+autocomplete="current-password" required></label> <button>Open</button></form></html>"""
+
+
+class Guard:
+    """ASGI middleware: host and origin, token, rate, sizes and times; headers of answers.
+
+    Parameters
+    ----------
+    app : ASGI application
+    settings : Settings
+    metrics : Metrics
+    rates : Rates
+        Of requests, by address.
+    """
+
+    def __init__(self, app: Any, settings: Settings, metrics: Metrics, rates: Rates) -> None:
+        self._app, self._settings, self._metrics = app, settings, metrics
+        self._limits = settings.limits
+        self._keeper = Doorkeeper(settings.token, settings.tls)
+        self._rates = rates
+        self._wrong = Rates(_WRONG_RATE, _WRONG)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through, or answer it."""
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        start, headers = time.perf_counter(), _headers_of(scope)
+        address = (scope.get("client") or ("unknown", 0))[0]
+        reply = _Reply(scope, send)
+        try:
+            refusal = self._refusal(scope, headers, address)
+            if refusal is not None:
+                await refusal(reply)
+            elif scope["type"] == "websocket":
+                await self._app(scope, receive, send)
+            else:
+                await self._app(scope, self._limited(scope, headers, receive), reply.send)
+        except ServiceError as error:
+            if reply.begun:
+                raise
+            await reply.problem(error)
+        finally:
+            self._tell(scope, reply, time.perf_counter() - start)
+
+    # Whether it may pass.
+
+    def _refusal(
+        self, scope: Scope, headers: dict[bytes, bytes], address: str
+    ) -> "Callable[[_Reply], Awaitable[None]] | None":
+        host = headers.get(b"host", b"").decode("latin-1")
+        if self._settings.token is None and not _is_local(host):
+            # A page elsewhere could have its name point here (DNS rebinding).
+            return self._no("host", 403, f"this service is not {host!r:.80}; use localhost")
+        origin = headers.get(b"origin")
+        foreign = origin is not None and _place(origin.decode("latin-1")) != host
+        if foreign or headers.get(b"sec-fetch-site") == b"cross-site":
+            return self._no("origin", 403, "requests from pages of other sites are refused")
+        if not self._rates.take(address):
+            told = Throttled(
+                f"more than {self._limits.rate:g} requests a second came from {address}; "
+                "send fewer, or several rows in one"
+            )
+            return self._no("rate", told.status, str(told), told.retry_after)
+        if self._settings.token is not None:
+            return self._door(scope, headers, address)
+        return None
+
+    def _door(
+        self, scope: Scope, headers: dict[bytes, bytes], address: str
+    ) -> "Callable[[_Reply], Awaitable[None]] | None":
+        if self._keeper.admits(headers):
+            return None
+        is_login = scope["type"] == "http" and scope["path"] == "/api/session"
+        shown = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        tries = is_login or shown is not None or b"authorization" in headers
+        if tries and not self._wrong.has(address):
+            return self._no("wrong token", 429, "too many wrong tokens; wait a minute", 60)
+        if is_login and scope["method"] == "POST":
+            return None  # the route looks at the token, by :meth:`login`
+        at_page = scope["type"] == "http" and scope["path"] == "/"
+        if at_page and shown and self._keeper.knows(shown[0].encode("utf-8", "replace")):
+            return lambda reply: reply.welcome(self._keeper.cookie())
+        if tries:
+            self._wrong.take(address)
+        wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
+        said = "a token is needed; open the link that imparo serve has printed"
+        if wants_page:
+            return lambda reply: reply.page(401, _LOGIN.format(said=html.escape(said)))
+        return self._no("token", 401, f"{said}, or send it as Authorization: Bearer TOKEN")
+
+    def login(self, token: str, address: str) -> str | None:
+        """Return the cookie for a token, None for a wrong one.
+
+        Parameters
+        ----------
+        token : str
+        address : str
+            Whose wrong tokens are counted.
+        """
+        if self._keeper.token is None or self._keeper.knows(token.encode("utf-8", "replace")):
+            return self._keeper.cookie()
+        self._wrong.take(address)
+        return None
+
+    def _no(
+        self, reason: str, status: int, said: str, retry_after: int | None = None
+    ) -> "Callable[[_Reply], Awaitable[None]]":
+        self._metrics.refused.labels(reason).inc()
+        return lambda reply: reply.say(status, {"error": said}, retry_after)
+
+    # Size and time of what comes in.
+
+    def _most(self, path: str) -> int:
+        if path == "/api/import":
+            return self._limits.import_bytes
+        if path.endswith("/image"):
+            return self._limits.image_bytes
+        return self._limits.body_bytes
+
+    def _limited(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Receive:
+        most = self._most(scope["path"])
+        too_much = TooMuch(f"the request is larger than {most:,} bytes, which is the most here")
+        declared = headers.get(b"content-length", b"0")
+        if declared.isdigit() and (len(declared) > 18 or int(declared) > most):
+            raise too_much
+        deadline = asyncio.get_running_loop().time() + self._limits.body_seconds
+        got, ended = 0, False
+
+        async def limited() -> dict[str, Any]:
+            nonlocal got, ended
+            if ended:  # what comes now is that the client has gone
+                return await receive()
+            try:
+                async with asyncio.timeout_at(deadline):
+                    message = await receive()
+            except TimeoutError:
+                raise _noted(scope, Busy(
+                    f"the request took more than {self._limits.body_seconds:g} seconds to "
+                    "arrive; nothing was done: send it again"
+                )) from None  # fmt: skip
+            if message["type"] == "http.request":
+                got += len(message.get("body", b""))
+                ended = not message.get("more_body", False)
+                if got > most:
+                    raise _noted(scope, too_much)
+            return message
+
+        return limited
+
+    def _tell(self, scope: Scope, reply: "_Reply", seconds: float) -> None:
+        if scope["type"] != "http":
+            return
+        route = getattr(scope.get("route"), "path", "other")
+        status = reply.status or 500
+        self._metrics.requests.labels(scope["method"][:7], route, status).inc()
+        self._metrics.seconds.labels(route).observe(seconds)
+        level = logging.WARNING if status >= 500 or seconds > _SLOW else logging.DEBUG
+        if _log.isEnabledFor(level):
+            _log.log(level, "request", extra={
+                "method": scope["method"], "path": scope["path"], "status": status,
+                "seconds": round(seconds, 4), "client": (scope.get("client") or ("",))[0],
+            })  # fmt: skip
+
+
+class _Reply:
+    """The answer to one request: its status is kept, and headers are added to it."""
+
+    def __init__(self, scope: Scope, send: Send) -> None:
+        self._scope, self._send = scope, send
+        self.status: int | None = None
+        self.begun = False
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """Pass a message on."""
+        if message["type"] == "http.response.start":
+            self.status, self.begun = message["status"], True
+            named = {name for name, _ in message.get("headers", [])}
+            more = [pair for pair in _HEADERS if pair[0] not in named]
+            if b"cache-control" not in named:
+                more.append((b"cache-control", b"no-store"))
+            message = {**message, "headers": [*message.get("headers", []), *more]}
+        await self._send(message)
+
+    async def say(
+        self, status: int, content: dict[str, Any], retry_after: int | None = None
+    ) -> None:
+        """Answer with JSON; a WebSocket is not opened."""
+        if self._scope["type"] == "websocket":
+            await self._send({"type": "websocket.close", "code": 1008,
+                              "reason": str(content.get("error", ""))[:100]})  # fmt: skip
+            return
+        more = [] if retry_after is None else [(b"retry-after", str(retry_after).encode())]
+        if status == 401:
+            more.append((b"www-authenticate", b"Bearer"))
+        await self._whole(status, b"application/json", json.dumps(content).encode(), more)
+
+    async def problem(self, error: ServiceError) -> None:
+        """Answer with what was wrong, and close the connection: a body may still be coming."""
+        content = json.dumps({"error": str(error)}).encode()
+        more = [(b"connection", b"close")]
+        if error.retry_after is not None:
+            more.append((b"retry-after", str(error.retry_after).encode()))
+        await self._whole(error.status, b"application/json", content, more)
+
+    async def page(self, status: int, text: str) -> None:
+        """Answer with a page."""
+        more = [(b"www-authenticate", b"Bearer")]
+        await self._whole(status, b"text/html; charset=utf-8", text.encode(), more)
+
+    async def welcome(self, cookie: str) -> None:
+        """Set the cookie, and send the browser to the page without the token."""
+        more = [(b"set-cookie", cookie.encode()), (b"location", b"/")]
+        await self._whole(303, b"text/plain", b"", more)
+
+    async def _whole(
+        self, status: int, kind: bytes, content: bytes, more: list[tuple[bytes, bytes]]
+    ) -> None:
+        length = str(len(content)).encode()
+        headers = [(b"content-type", kind), (b"content-length", length), *more]
+        await self.send({"type": "http.response.start", "status": status, "headers": headers})
+        await self.send({"type": "http.response.body", "body": content})
+
+
+def _headers_of(scope: Scope) -> dict[bytes, bytes]:
+    # Of a header that comes twice the first counts, but two hosts are none.
+    found: dict[bytes, bytes] = {}
+    for name, value in scope["headers"]:
+        if name == b"host" and name in found:
+            value = b""
+            found[name] = value
+        found.setdefault(name, value)
+    return found
+
+
+def _noted(scope: Scope, error: ServiceError) -> ServiceError:
+    """Keep an error where the handlers of errors find it: on its way it may become another."""
+    scope["imparo.problem"] = error
+    return error
+
+
+def _place(origin: str) -> str | None:
+    """Return host and port of an Origin header, None if it is none."""
+    try:
+        return urlsplit(origin).netloc or None
+    except ValueError:
+        return None
+
+
+def _is_local(host: str) -> bool:
+    """Return whether a Host header names this machine as it names itself."""
+    try:
+        name = urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return False
+    if name == "localhost" or name.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False

@@ -1,0 +1,171 @@
+"""What waits for a learner: rows to learn, rows to answer, and work that needs it alone."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from imparo.engine import Array
+from imparo.service.errors import Busy
+
+
+def _no_rows() -> Array:
+    return np.empty((0, 0))
+
+
+@dataclass(eq=False)
+class Job:
+    """Something to do with a learner, and who waits for it.
+
+    Attributes
+    ----------
+    future : Future
+        Of the loop that waits.
+    begun, cancelled : bool
+        What has begun is finished; what was cancelled before is not done.
+    """
+
+    future: "asyncio.Future[Any]"
+    begun: bool = False
+    cancelled: bool = False
+
+    @property
+    def weight(self) -> int:
+        """How many rows it counts for."""
+        return 1
+
+
+@dataclass(eq=False)
+class TeachJob(Job):
+    """Rows to learn; a long block is learned in parts, so that others are answered between.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+    y : list of labels, or array of shape (n, T)
+    done : int
+        Rows that are learned.
+    answers : list
+        What was answered before each was learned.
+    number, seen : int
+        Of the last change, and the examples of the learner after it.
+    """
+
+    X: Array = field(default_factory=_no_rows)
+    y: Any = None
+    done: int = 0
+    answers: "list[Any] | None" = None
+    number: int = 0
+    seen: int = 0
+
+    @property
+    def weight(self) -> int:
+        """How many rows it counts for."""
+        return len(self.X) - self.done
+
+
+@dataclass(eq=False)
+class AskJob(Job):
+    """Rows to answer.
+
+    Attributes
+    ----------
+    X : array of shape (n, d)
+    recoding : float or None
+    novelty : bool
+    """
+
+    X: Array = field(default_factory=_no_rows)
+    recoding: float | None = None
+    novelty: bool = False
+
+    @property
+    def weight(self) -> int:
+        """How many rows it counts for."""
+        return len(self.X)
+
+
+@dataclass(eq=False)
+class CallJob(Job):
+    """Work on the learner, alone with it.
+
+    Attributes
+    ----------
+    work : function
+        Without arguments.
+    """
+
+    work: Callable[[], Any] = lambda: None
+
+
+class Lane:
+    """Jobs in their order, and how many rows they hold; not safe for threads by itself.
+
+    Parameters
+    ----------
+    most : int
+        Rows that may wait.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.rows = 0
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def put(self, job: Job) -> None:
+        """Add a job, or raise ``Busy`` where too much is waiting.
+
+        A block that alone is more than may wait is taken by an empty lane.
+        """
+        if self._jobs and self.rows + job.weight > self.most:
+            raise Busy(
+                f"{self.rows} rows are waiting for this learner already; nothing was done: try "
+                "again in a second, with fewer clients or smaller blocks"
+            )
+        self._jobs.append(job)
+        self.rows += job.weight
+
+    def put_back(self, job: Job) -> None:
+        """Let a job go on first."""
+        self._jobs.appendleft(job)
+        self.rows += job.weight
+
+    def take(self, most: int) -> list[Job]:
+        """Return the jobs that come next: up to ``most`` rows, at least one, calls alone."""
+        taken: list[Job] = []
+        rows = 0
+        while self._jobs:
+            job = self._jobs[0]
+            if job.cancelled:
+                self._drop()
+                continue
+            alone = isinstance(job, CallJob)
+            if taken and (alone or rows + job.weight > most):
+                break
+            self._drop()
+            job.begun = True
+            taken.append(job)
+            rows += job.weight
+            if alone:
+                break
+        return taken
+
+    def _drop(self) -> None:
+        self.rows -= self._jobs.popleft().weight
+
+
+def deliver(outcomes: Iterable[tuple[Job, Any, BaseException | None]]) -> None:
+    """Give results and errors to those who wait; in the loop that they wait in."""
+    for job, result, error in outcomes:
+        if job.future.done():
+            continue
+        if error is not None:
+            job.future.set_exception(error)
+        else:
+            job.future.set_result(result)

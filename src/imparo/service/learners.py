@@ -1,0 +1,260 @@
+"""All learners of a service: a folder, with a folder for each."""
+
+import asyncio
+import json
+import logging
+import secrets
+import shutil
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import imparo.lifelong
+from imparo.journal.locks import Lock
+from imparo.lifelong import IncrementalClassifier
+from imparo.persistence import sync_folder, write_atomically
+from imparo.service.errors import Conflict, Missing, TooMuch, Unavailable
+from imparo.service.live import LiveLearner
+from imparo.service.metrics import Metrics
+from imparo.service.recipes import New, check_size, learner_of, n_inputs_of, n_outputs_of
+from imparo.service.settings import Settings
+
+_log = logging.getLogger("imparo.service")
+_ABOUT = "about.json"
+_FORMAT = 1
+# Folders that are being made, or being removed; swept away at the next start.
+_MAKING, _GONE = ".making-", ".gone-"
+
+
+class Entry:
+    """A learner, open or damaged, and what was said of it when it was made.
+
+    Attributes
+    ----------
+    about : dict
+        kind, features, created, n_inputs and n_outputs, as they are kept.
+    live : LiveLearner or None
+        None where it is damaged.
+    reason : str or None
+        Why it could not be opened.
+    """
+
+    def __init__(self, name: str, about: dict[str, Any]) -> None:
+        self.name, self.about = name, about
+        self.live: LiveLearner | None = None
+        self.reason: str | None = None
+
+    def at_work(self) -> LiveLearner:
+        """Return the learner, or raise where it is damaged."""
+        if self.live is None:
+            raise Unavailable(f"the learner {self.name!r} could not be opened: {self.reason}")
+        return self.live
+
+
+class Learners:
+    """The learners of a service; one process at a time.
+
+    Parameters
+    ----------
+    settings : Settings
+    metrics : Metrics
+
+    Raises
+    ------
+    BlockingIOError
+        If another service has the folder.
+    """
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.folder = Path(settings.folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._lock = Lock(self.folder / "lock")
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                f"{self.folder} is served by another process already; end that one, or give "
+                "another folder"
+            ) from error
+        self._entries: dict[str, Entry] = {}
+        self._busy: set[str] = set()
+        self.ready = False
+
+    # Opening and closing.
+
+    def open_all(self) -> None:
+        """Open every learner in the folder; one that is damaged does not stop the others."""
+        _warm_up()
+        for path in sorted(self.folder.iterdir()):
+            if path.name.startswith((_MAKING, _GONE)):
+                shutil.rmtree(path, ignore_errors=True)
+            elif (path / _ABOUT).is_file():
+                self._open(path)
+        self._count()
+        self.ready = True
+
+    def _open(self, path: Path) -> None:
+        entry = Entry(path.name, {"kind": "unknown", "features": "unknown", "created": ""})
+        self._entries[path.name] = entry
+        start = time.perf_counter()
+        try:
+            entry.about = {**entry.about, **json.loads((path / _ABOUT).read_text("utf-8"))}
+            if entry.about["format"] > _FORMAT:
+                raise ValueError("it was made by a newer imparo: upgrade this one")
+            self._start(entry, path)
+        except Exception as error:
+            entry.reason = " ".join(str(error).split())
+            _log.error("a learner could not be opened", extra={
+                "learner": path.name, "reason": entry.reason,
+            })  # fmt: skip
+        else:
+            seconds = round(time.perf_counter() - start, 3)
+            seen = entry.at_work().desk.n_seen
+            told = {"learner": path.name, "examples": seen, "seconds": seconds}
+            _log.info("opened", extra=told)
+
+    def _start(self, entry: Entry, path: Path) -> None:
+        entry.live = LiveLearner(
+            path, sync=self.settings.sync, limits=self.settings.limits, metrics=self.metrics
+        )
+
+    def close(self) -> None:
+        """Finish what waits, make all durable, and let another process have the folder."""
+        self.ready = False
+        for entry in self._entries.values():
+            if entry.live is not None:
+                try:
+                    entry.live.close()
+                except Exception as error:
+                    _log.error("a learner did not close", exc_info=error,
+                               extra={"learner": entry.name})  # fmt: skip
+        self._lock.release()
+
+    # Which there are.
+
+    def all(self) -> list[Entry]:
+        """Return every learner, by name."""
+        return [self._entries[name] for name in sorted(self._entries)]
+
+    def find(self, name: str) -> Entry:
+        """Return a learner, or raise ``Missing``."""
+        if not self.ready:
+            raise Unavailable("the service is starting or ending; try again in a moment")
+        found = self._entries.get(name)
+        if found is None:
+            raise Missing(f"there is no learner {name!r:.80}")
+        return found
+
+    # Making and removing.
+
+    async def create(self, new: New) -> Entry:
+        """Make a learner that has learned nothing."""
+        width = n_inputs_of(new)
+        learner = learner_of(new, self.settings.limits)
+        self.check_room(check_size(new, width, self.settings.limits))
+        about = {
+            "kind": new.kind, "features": new.features, "n_inputs": width,
+            "n_outputs": n_outputs_of(new),
+        }  # fmt: skip
+        return await self.add(new.name, about, learner)
+
+    async def add(
+        self, name: str, about: dict[str, Any], learner: Any,
+        fill: Callable[[Path], None] = lambda folder: None,
+    ) -> Entry:  # fmt: skip
+        """Make a learner that goes on from another one.
+
+        Parameters
+        ----------
+        name : str
+        about : dict
+        learner : estimator
+        fill : function
+            Puts more into the new folder.
+        """
+        if not self.ready:
+            raise Unavailable("the service is starting or ending; try again in a moment")
+        if name in self._entries or name in self._busy:
+            raise Conflict(f"there is a learner {name!r} already; choose another name")
+        if len(self._entries) + len(self._busy) >= self.settings.limits.learners:
+            raise TooMuch(
+                f"there are {len(self._entries)} learners, and this service keeps at most "
+                f"{self.settings.limits.learners}; delete some first"
+            )
+        self._busy.add(name)
+        created = datetime.now(UTC).isoformat(timespec="seconds")
+        entry = Entry(name, {"format": _FORMAT, **about, "created": created})
+        try:
+            await asyncio.to_thread(self._make, entry, learner, fill)
+            self._entries[name] = entry
+        finally:
+            self._busy.discard(name)
+        self._count()
+        _log.info("created", extra={"learner": name})
+        return entry
+
+    def _make(self, entry: Entry, learner: Any, fill: Callable[[Path], None]) -> None:
+        making = self.folder / f"{_MAKING}{secrets.token_hex(8)}"
+        making.mkdir()
+        try:
+            imparo.lifelong.open(making / "learner", learner).close()
+            fill(making)
+            write_atomically(making / _ABOUT, json.dumps(entry.about).encode())
+            sync_folder(making)
+            # There or not there: a folder is never half a learner.
+            making.rename(self.folder / entry.name)
+            sync_folder(self.folder)
+        except BaseException:
+            shutil.rmtree(making, ignore_errors=True)
+            raise
+        self._start(entry, self.folder / entry.name)
+
+    async def delete(self, name: str) -> None:
+        """Remove a learner and all that it knows."""
+        entry = self.find(name)
+        if name in self._busy:
+            raise Conflict(f"the learner {name!r} is in use; try again in a moment")
+        del self._entries[name]
+        self._busy.add(name)
+        try:
+            await asyncio.to_thread(self._remove, entry)
+        finally:
+            self._busy.discard(name)
+        self.metrics.forget(name)
+        self._count()
+        _log.info("deleted", extra={"learner": name})
+
+    def _remove(self, entry: Entry) -> None:
+        if entry.live is not None:
+            entry.live.close()
+        gone = self.folder / f"{_GONE}{secrets.token_hex(8)}"
+        (self.folder / entry.name).rename(gone)
+        sync_folder(self.folder)
+        shutil.rmtree(gone, ignore_errors=True)
+
+    def check_room(self, size: int) -> None:
+        """Raise where there is no memory left for a learner of so many bytes."""
+        limit = self.settings.limits.memory
+        used = sum(entry.live.desk.memory for entry in self.all() if entry.live is not None)
+        if used + size > limit:
+            raise TooMuch(
+                f"the learner would take {size / 1e9:.2f} GB, and {used / 1e9:.2f} of "
+                f"{limit / 1e9:.2f} GB are taken; delete others, or use fewer features"
+            )
+
+    def _count(self) -> None:
+        damaged = sum(entry.live is None for entry in self._entries.values())
+        self.metrics.learners.labels("open").set(len(self._entries) - damaged)
+        self.metrics.learners.labels("damaged").set(damaged)
+
+
+def _warm_up() -> None:
+    """Load what the first example needs: compiled loops, and what is imported late."""
+    X, y = np.eye(40, 4), ["a", "b"] * 20
+    learner = IncrementalClassifier().fit(X, y)
+    learner.assess(X)
+    learner.recoding_curve()

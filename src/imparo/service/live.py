@@ -1,0 +1,177 @@
+"""A learner at work: one thread owns it, and takes what many clients send together.
+
+What waits is learned in one block and written with one sync to disk, and what is asked is
+answered by one product. So a busy learner is not slower than an idle one by the number of its
+clients, and latency stays bounded: blocks are cut so that a round takes some 20 ms.
+"""
+
+import asyncio
+import logging
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+from imparo.engine import Array
+from imparo.service.desk import Desk, Outcome, explained
+from imparo.service.errors import Busy, Unavailable
+from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
+from imparo.service.metrics import Metrics
+from imparo.service.settings import Limits
+
+Result = TypeVar("Result")
+_log = logging.getLogger("imparo.service")
+
+# Seconds that learning may take before those that ask are answered.
+_ROUND = 0.02
+# Rows that are answered by one product.
+_ASKED = 4096
+
+
+class LiveLearner:
+    """A durable learner with its thread, its album and all that waits for it.
+
+    All methods that are coroutines are called in one event loop.
+
+    Parameters
+    ----------
+    folder : Path
+        With the folders ``learner`` and ``album``.
+    sync : "always", "never" or float
+        When an example is acknowledged.
+    limits : Limits
+    metrics : Metrics
+    """
+
+    def __init__(
+        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics
+    ) -> None:
+        self.name = folder.name
+        self._limits, self._metrics = limits, metrics
+        self.desk = Desk(folder, sync=sync, limits=limits, metrics=metrics)
+        self.learner, self.album = self.desk.learner, self.desk.album
+        self.is_classifier = self.desk.is_classifier
+        self._condition = threading.Condition()
+        self._lessons, self._questions = Lane(limits.waiting), Lane(limits.waiting)
+        self._closing = False
+        self._watchers: set[asyncio.Event] = set()
+        self._thread = threading.Thread(target=self._run, name=f"imparo-{self.name}")
+        self._thread.start()
+
+    # For the event loop.
+
+    async def teach(self, X: Array, y: Any) -> TeachJob:
+        """Learn rows; return when they are kept.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+        y : list of labels, or array of shape (n, T)
+        """
+        return await self._wait(TeachJob(self._future(), X=X, y=y), self._lessons)
+
+    async def ask(
+        self, X: Array, recoding: float | None = None, novelty: bool = False
+    ) -> dict[str, Any]:
+        """Return answers for rows, as :class:`~imparo.service.schemas.Answers` has them."""
+        job = AskJob(self._future(), X=X, recoding=recoding, novelty=novelty)
+        return await self._wait(job, self._questions)
+
+    async def change(self, work: Callable[[], Result]) -> Result:
+        """Do something that changes the learner, after all that was sent before."""
+        return await self._wait(CallJob(self._future(), work=work), self._lessons)
+
+    async def look(self, work: Callable[[], Result]) -> Result:
+        """Do something that only looks at it."""
+        return await self._wait(CallJob(self._future(), work=work), self._questions)
+
+    def watch(self) -> asyncio.Event:
+        """Return an event that is set whenever the learner changes, until :meth:`unwatch`."""
+        event = asyncio.Event()
+        self._watchers.add(event)
+        return event
+
+    def unwatch(self, event: asyncio.Event) -> None:
+        """Let go of an event."""
+        self._watchers.discard(event)
+
+    def _future(self) -> "asyncio.Future[Any]":
+        return asyncio.get_running_loop().create_future()
+
+    async def _wait(self, job: Job, lane: Lane) -> Any:
+        with self._condition:
+            if self._closing:
+                raise Unavailable("the service is ending; nothing was done: try again later")
+            lane.put(job)
+            self._condition.notify()
+        try:
+            async with asyncio.timeout(self._limits.answer_seconds):
+                return await asyncio.shield(job.future)
+        except TimeoutError:
+            with self._condition:
+                job.cancelled = not job.begun
+            if job.cancelled:
+                raise Busy(
+                    "this learner has too much to do, and the request waited for "
+                    f"{self._limits.answer_seconds:g} seconds; nothing was done: try again"
+                ) from None
+        return await job.future  # what has begun ends, and who sent it must know how
+
+    # The thread.
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                while not (self._lessons or self._questions or self._closing):
+                    self._condition.wait()
+                if not (self._lessons or self._questions):
+                    return
+                rows = max(1, min(int(_ROUND / self.desk.each), 1024))
+                lessons = self._lessons.take(rows)
+                questions = self._questions.take(_ASKED)
+            self._metrics.waiting.labels(self.name).set(self._lessons.rows)
+            # Those who taught know before those who ask are answered.
+            if lessons:
+                outcomes = self._guarded(self.desk.teach, lessons, rows)
+                self._finish(outcomes, changed=True)
+                told = {id(job) for job, _, _ in outcomes}
+                for job in lessons:
+                    if id(job) not in told:  # a long block, of which a part is learned
+                        self._go_on_with(job)
+            if questions:
+                self._finish(self._guarded(self.desk.answer, questions), changed=False)
+
+    def _go_on_with(self, job: Job) -> None:
+        with self._condition:
+            self._lessons.put_back(job)
+
+    def _finish(self, outcomes: list[Outcome], changed: bool) -> None:
+        loops = {job.future.get_loop() for job, _, _ in outcomes}
+        for loop in loops:
+            mine = [out for out in outcomes if out[0].future.get_loop() is loop]
+            try:
+                loop.call_soon_threadsafe(self._tell, mine, changed)
+            except RuntimeError:  # the loop has ended: nobody waits
+                _log.warning("nobody waited for an answer", extra={"learner": self.name})
+
+    def _tell(self, outcomes: list[Outcome], changed: bool) -> None:
+        deliver(outcomes)
+        if changed:
+            for event in self._watchers:
+                event.set()
+
+    def _guarded(self, work: Callable[..., list[Outcome]], jobs: list[Job], *more: Any) -> Any:
+        try:
+            return work(jobs, *more)
+        except BaseException as error:  # who waits must be told, whatever it was
+            return [(job, None, explained(error)) for job in jobs]
+
+    # Ending.
+
+    def close(self) -> None:
+        """Do all that waits, make it durable, and end."""
+        with self._condition:
+            self._closing = True
+            self._condition.notify()
+        self._thread.join()
+        self.desk.close()

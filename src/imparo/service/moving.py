@@ -1,0 +1,190 @@
+"""Learners as files: exported, imported from another service, or from a model file."""
+
+import io
+import json
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imparo.dynamics import NonparametricDynamics, ParametricDynamics, SemiparametricDynamics
+from imparo.errors import FileFormatError
+from imparo.journal import Journal, decode, encode
+from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
+from imparo.persistence import load
+from imparo.service.album import Album
+from imparo.service.desk import bytes_of
+from imparo.service.errors import Refused, TooMuch
+from imparo.service.learners import Entry
+from imparo.service.live import LiveLearner
+from imparo.service.recipes import check_features
+from imparo.service.settings import Limits
+
+_ABOUT, _MODEL, _ALBUM = "about.json", "learner.imparo", "album.bin"
+_KINDS = {
+    IncrementalClassifier: "classifier",
+    RecursiveRegressor: "regressor",
+    NonparametricDynamics: "dynamics",
+    ParametricDynamics: "dynamics",
+    SemiparametricDynamics: "dynamics",
+}
+_SENTENCE = "this is no exported learner, or it is damaged ({}); export it again"
+
+
+def exported(live: LiveLearner, about: dict[str, Any]) -> bytes:
+    """Return a learner, its album and what was said of it as one file.
+
+    Parameters
+    ----------
+    live : LiveLearner
+        In whose thread this runs.
+    about : dict
+    """
+    buffer = io.BytesIO()
+    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(buffer, "w") as archive:
+        live.learner.save(Path(folder) / _MODEL)
+        archive.write(Path(folder) / _MODEL, _MODEL)
+        archive.writestr(_ALBUM, encode(live.album.state()))
+        archive.writestr(_ABOUT, json.dumps(about))
+    return buffer.getvalue()
+
+
+class Imported:
+    """A learner that came as a file, checked.
+
+    Parameters
+    ----------
+    content : bytes
+        What :func:`exported` wrote, or a model file of :func:`imparo.save`.
+    limits : Limits
+
+    Attributes
+    ----------
+    learner : estimator
+    about : dict
+    album : dict or None
+    size : int
+        Bytes of the model.
+
+    Raises
+    ------
+    Refused, TooMuch
+        If it is no learner, damaged, or larger than the limits.
+    """
+
+    def __init__(self, content: bytes, limits: Limits) -> None:
+        parts = {_MODEL: content}
+        if content[:4] == b"PK\x03\x04":
+            parts = _unpacked(content, 2 * limits.import_bytes)
+        self.learner = _learner(parts[_MODEL])
+        self.about = _about(parts.get(_ABOUT), self.learner)
+        self.album = None
+        if _ALBUM in parts:
+            self.album = _album(parts[_ALBUM])
+        self.size = bytes_of(self.learner)
+        _try_out(self.learner, limits)
+
+    def filler(self) -> Callable[[Path], None]:
+        """Return a function that puts the album into the folder of a new learner."""
+
+        def fill(folder: Path) -> None:
+            if self.album is None:
+                return
+            content = encode(self.album)
+            with Journal(folder / "album") as journal:
+                journal.snapshot(lambda path: path.write_bytes(content))
+            Album(folder / "album").close()
+
+        return fill
+
+
+def _unpacked(content: bytes, most: int) -> dict[str, bytes]:
+    parts: dict[str, bytes] = {}
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            files = archive.infolist()
+            names = [file.filename for file in files]
+            if sorted(names) != sorted({_ABOUT, _MODEL, _ALBUM}):
+                raise Refused(_SENTENCE.format("it holds other files"))
+            for file in files:
+                with archive.open(file) as stream:
+                    # What a header says of sizes may be a lie: count what comes out.
+                    parts[file.filename] = stream.read(most + 1)
+                most -= len(parts[file.filename])
+                if most < 0:
+                    raise TooMuch("the file unpacks to more than this service takes")
+    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError,
+            EOFError, zlib.error) as error:  # fmt: skip
+        raise Refused(_SENTENCE.format(" ".join(str(error).split()))) from error
+    return parts
+
+
+def _learner(content: bytes) -> Any:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / _MODEL
+        path.write_bytes(content)
+        try:
+            learner = load(path)
+        except FileFormatError as error:
+            told = str(error).replace(str(path), "the file")
+            raise Refused(told) from error
+        except Exception as error:  # a header that was made to mislead
+            raise Refused(_SENTENCE.format(type(error).__name__)) from error
+    if type(learner) not in _KINDS:
+        raise Refused(
+            f"the file holds a {type(learner).__name__}, and only learners that learn on can "
+            f"be imported: {', '.join(kind.__name__ for kind in _KINDS)}"
+        )
+    return learner
+
+
+def _about(content: bytes | None, learner: Any) -> dict[str, Any]:
+    about = {"kind": _KINDS[type(learner)], "features": "vectors",
+             "n_inputs": None, "n_outputs": None}  # fmt: skip
+    if content is not None:
+        try:
+            given = json.loads(content)
+            features = given["features"]
+        except (ValueError, LookupError, TypeError, RecursionError) as error:
+            raise Refused(_SENTENCE.format("about.json")) from error
+        if features not in ("vectors", "pixels", "network"):
+            raise Refused(_SENTENCE.format("its features are unknown here"))
+        about["features"] = features
+    return about
+
+
+def _album(content: bytes) -> dict[str, Any]:
+    try:
+        state = decode(content)
+        Album.check(state)
+    except Exception as error:  # whatever it holds, it is no album
+        raise Refused(_SENTENCE.format("its pictures and curves")) from error
+    return state
+
+
+def _try_out(learner: Any, limits: Limits) -> None:
+    """Raise unless a learner answers and learns as one of its kind does."""
+    if not hasattr(learner, "n_seen_"):
+        return
+    try:
+        width = int(learner.n_features_in_)
+        if not 1 <= width <= limits.columns:
+            raise TooMuch(f"the learner takes rows of {width} numbers, too many for here")
+        for name in ("_recursions", "_recursion"):
+            for recursion in np.atleast_1d(getattr(learner, name, [])):
+                check_features(recursion.n_features, limits)
+        learner.predict(np.zeros((1, width)))
+    except TooMuch:
+        raise
+    except Exception as error:
+        told = _SENTENCE.format(f"it does not answer: {type(error).__name__}")
+        raise Refused(told) from error
+
+
+def as_file_name(entry: Entry) -> str:
+    """Return the name under which a browser keeps an exported learner."""
+    return f"{entry.name}.imparo.zip"

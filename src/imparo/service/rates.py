@@ -1,0 +1,53 @@
+"""Who has asked too much: a bucket of tokens for each address, in bounded memory."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+_ADDRESSES = 10_000
+
+
+class Rates:
+    """Buckets that fill at a rate and hold a burst.
+
+    Parameters
+    ----------
+    rate : float
+        A second; 0 lets everything through.
+    burst : float
+    clock : function
+
+    Examples
+    --------
+    >>> from imparo.service.rates import Rates
+    >>> rates = Rates(1.0, 2.0, clock=lambda: 0.0)
+    >>> [rates.take("10.0.0.7") for _ in range(3)], rates.take("10.0.0.8")
+    ([True, True, False], True)
+    """
+
+    def __init__(
+        self, rate: float, burst: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.rate, self.burst, self._clock = rate, burst, clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def take(self, address: str) -> bool:
+        """Take one token of an address; return whether there was one."""
+        if self.rate == 0:
+            return True
+        level, now = self._level(address)
+        enough = level >= 1
+        self._buckets[address] = (level - 1 if enough else level, now)
+        self._buckets.move_to_end(address)
+        if len(self._buckets) > _ADDRESSES:
+            self._buckets.popitem(last=False)
+        return enough
+
+    def has(self, address: str) -> bool:
+        """Return whether there is a token, and take none."""
+        return self.rate == 0 or self._level(address)[0] >= 1
+
+    def _level(self, address: str) -> tuple[float, float]:
+        now = self._clock()
+        level, since = self._buckets.get(address, (self.burst, now))
+        return min(self.burst, level + (now - since) * self.rate), now

@@ -1,0 +1,148 @@
+"""From a request to a learner: what may be asked for, and what becomes of it."""
+
+from typing import Any
+
+from imparo.estimators.transformers import RandomFeatures
+from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
+from imparo.service.errors import Refused, TooMuch
+from imparo.service.images import N_PIXELS
+from imparo.service.schemas import (
+    Arm,
+    DynamicsParameters,
+    NewClassifier,
+    NewDynamics,
+    NewRegressor,
+    Waves,
+)
+from imparo.service.settings import Limits
+
+# Random features of drawings, whose ink goes from 0 to 1: few examples of MNIST's digits.
+_PIXEL_WAVES = Waves(n_features=1000, sigma=7.0)
+_WIDTHS = {"pixels": N_PIXELS, "network": 1280}
+
+New = NewClassifier | NewRegressor | NewDynamics
+
+
+def n_inputs_of(new: New) -> int | None:
+    """Return the width of rows if it is known before the first one."""
+    if isinstance(new, NewDynamics):
+        joints = new.parameters.n_joints
+        return None if joints is None else 3 * joints
+    return _WIDTHS.get(new.features, new.parameters.n_inputs)
+
+
+def n_outputs_of(new: New) -> int | None:
+    """Return the number of outputs if it is known before the first one."""
+    return None if isinstance(new, NewClassifier) else new.parameters.n_outputs
+
+
+def learner_of(new: New, limits: Limits) -> Any:
+    """Return the learner that is asked for.
+
+    Parameters
+    ----------
+    new : NewClassifier, NewRegressor or NewDynamics
+    limits : Limits
+
+    Raises
+    ------
+    Refused
+        If the parameters do not go together, or ask for more than the limits.
+
+    Examples
+    --------
+    >>> from imparo.service.recipes import learner_of
+    >>> from imparo.service.schemas import NewRegressor
+    >>> from imparo.service.settings import Limits
+    >>> learner_of(NewRegressor(kind="regressor", name="arm"), Limits())
+    RecursiveRegressor()
+    """
+    try:
+        if isinstance(new, NewDynamics):
+            return _dynamics(new.parameters, limits)
+        given = new.parameters.model_dump(exclude={"fourier", "n_inputs", "n_outputs"})
+        if given["penalty"] is None:
+            del given["penalty"]
+        waves = new.parameters.fourier
+        if new.features == "pixels" and waves is None:
+            waves = _PIXEL_WAVES
+        features = None if waves is None else _waves(waves, limits)
+        if isinstance(new, NewRegressor):
+            return RecursiveRegressor(features, **given)
+        return IncrementalClassifier(features, **given)
+    except (ValueError, TypeError, ImportError) as error:
+        raise Refused(str(error)) from error
+
+
+def check_size(new: New, n_inputs: int | None, limits: Limits) -> int:
+    """Return the bytes that the factors of a learner will take, if they are within limits."""
+    if isinstance(new, NewDynamics):
+        size, copies = new.parameters.n_features + 1, 1
+    else:
+        waves = new.parameters.fourier or (_PIXEL_WAVES if new.features == "pixels" else None)
+        size = (n_inputs or 0) if waves is None else waves.n_features
+        penalty = new.parameters.penalty
+        copies = 3 if penalty is None else len(penalty) if isinstance(penalty, list) else 1
+    check_features(size, limits)
+    return 8 * copies * size * size
+
+
+def check_features(size: int, limits: Limits) -> None:
+    """Raise where a learner would have too many features."""
+    if size > limits.features:
+        raise TooMuch(
+            f"a learner with {size} features is asked for, and this service takes at most "
+            f"{limits.features}; use fewer, such as random Fourier features of the rows"
+        )
+
+
+def _waves(waves: Waves, limits: Limits) -> RandomFeatures:
+    check_features(waves.n_features, limits)
+    return RandomFeatures(
+        sigma=waves.sigma, n_features=waves.n_features, random_state=waves.random_state
+    )
+
+
+def _dynamics(given: DynamicsParameters, limits: Limits) -> Any:
+    from imparo.dynamics import (
+        NonparametricDynamics,
+        ParametricDynamics,
+        SemiparametricDynamics,
+    )
+
+    check_features(given.n_features, limits)
+    kernels = NonparametricDynamics(
+        n_features=given.n_features, sigma=given.sigma, penalty=given.penalty,
+        forgetting=given.forgetting,
+    )  # fmt: skip
+    if given.model == "NP":
+        if given.robot is not None:
+            raise ValueError("model='NP' learns without a robot; leave it out, or ask for SP")
+        return kernels
+    if given.robot is None:
+        raise ValueError(f"model={given.model!r} needs a robot: give its dh rows or its urdf")
+    physics = ParametricDynamics(
+        _robot(given.robot), penalty=given.parametric_penalty,
+        forgetting=given.parametric_forgetting,
+    )  # fmt: skip
+    return physics if given.model == "P" else SemiparametricDynamics(physics, kernels)
+
+
+def _robot(arm: Arm) -> Any:
+    from imparo.dynamics import Robot, SerialArm
+
+    if (arm.dh is None) == (arm.urdf is None):
+        raise ValueError("a robot is given by dh or by urdf, and by one of the two")
+    if arm.dh is not None:
+        if isinstance(arm.sensor, str) or arm.joints is not None:
+            raise ValueError("with dh, sensor is the number of a link, and joints are all")
+        return SerialArm(arm.dh, sensor=arm.sensor, sign=arm.sign, gravity=arm.gravity)
+    text = str(arm.urdf)
+    # Only text: a name or a path would be looked up on this machine.
+    if not text.lstrip().startswith("<"):
+        raise ValueError("urdf must be the text of a URDF, which begins with <robot>")
+    if "<!" in text.replace("<!--", ""):
+        raise ValueError("urdf holds declarations (<!DOCTYPE, <!ENTITY); leave them out")
+    if isinstance(arm.sensor, int):
+        raise ValueError("with urdf, sensor is the name of a fixed joint")
+    return Robot(text, joints=arm.joints, sensor=arm.sensor, sign=arm.sign, gravity=arm.gravity)

@@ -1,0 +1,309 @@
+"""Learners over HTTP: made, taught, asked, changed, merged, moved."""
+
+import asyncio
+from typing import Any
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from imparo.service import moving
+from imparo.service.errors import Missing, Refused, WrongKind
+from imparo.service.live import LiveLearner
+from imparo.service.schemas import (
+    Answers,
+    Ask,
+    Change,
+    Forget,
+    History,
+    ImageAnswer,
+    Label,
+    Merge,
+    Name,
+    NewLearner,
+    Problem,
+    Recoding,
+    RecodingCurve,
+    Rename,
+    State,
+    States,
+    Taught,
+    Teach,
+)
+from imparo.service.service import Service
+from imparo.service.states import recoding_curve, state_of
+
+_IMAGES = ("image/jpeg", "image/png", "image/webp")
+_BODY: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {
+            kind: {"schema": {"type": "string", "format": "binary"}} for kind in _IMAGES
+        },
+    }
+}
+_FILE: dict[str, Any] = {
+    "requestBody": {
+        "required": True,
+        "content": {"application/octet-stream": {"schema": {"type": "string",
+                                                             "format": "binary"}}},
+    }
+}  # fmt: skip
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    status: {"model": Problem, "description": words}
+    for status, words in (
+        (400, "The body is not JSON."), (401, "A token is needed."),
+        (403, "The request comes from elsewhere."), (404, "There is no such thing."),
+        (409, "It does not go with what is there."), (413, "It is too large."),
+        (415, "Its content is of another kind."), (422, "It cannot be done as it is."),
+        (429, "Too many requests."), (503, "Not now; try again."),
+    )
+}  # fmt: skip
+
+router = APIRouter(prefix="/api", responses=_PROBLEMS)
+
+
+def service_of(request: Request) -> Service:
+    """Return the service that a request is for."""
+    return request.app.state.service
+
+
+def _live(request: Request, name: str) -> LiveLearner:
+    return service_of(request).learners.find(name).at_work()
+
+
+def _classifier(request: Request, name: str) -> LiveLearner:
+    live = _live(request, name)
+    if not live.is_classifier:
+        raise Refused(f"the learner {name!r} has no classes; it learns numbers")
+    return live
+
+
+def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
+    # What is answered is made here; to check it once more costs more than to make it.
+    return JSONResponse(content, status)
+
+
+async def _state(request: Request, name: str, status: int = 200) -> JSONResponse:
+    return _json(await state_of(service_of(request).learners.find(name)), status)
+
+
+# Learners.
+
+
+@router.get("/learners", response_model=States)
+async def learners(request: Request) -> Any:
+    """List all learners."""
+    entries = service_of(request).learners.all()
+    return _json({"learners": [await state_of(entry) for entry in entries]})
+
+
+@router.post("/learners", response_model=State, status_code=201)
+async def create(request: Request, new: NewLearner) -> Any:
+    """Make a learner that has learned nothing."""
+    service = service_of(request)
+    reason = service.missing(new.features)
+    if reason is not None:
+        raise Refused(reason)
+    await service.learners.create(new)
+    return await _state(request, new.name, 201)
+
+
+@router.get("/learners/{name}", response_model=State)
+async def learner(request: Request, name: Name) -> Any:
+    """Tell what a learner knows."""
+    return await _state(request, name)
+
+
+@router.delete("/learners/{name}", status_code=204)
+async def delete(request: Request, name: Name) -> Response:
+    """Remove a learner and all that it knows."""
+    await service_of(request).learners.delete(name)
+    return Response(status_code=204)
+
+
+@router.patch("/learners/{name}", response_model=State)
+async def change(request: Request, name: Name, wanted: Change) -> Any:
+    """Set α, from 0, none, to 1, classes count as if they were equally frequent."""
+    live = _classifier(request, name)
+    await live.change(lambda: live.learner.recode(wanted.recoding))
+    return await _state(request, name)
+
+
+@router.get("/learners/{name}/history", response_model=History)
+async def history(request: Request, name: Name) -> Any:
+    """Tell how a learner has done: errors before learning, times, memory, confusion."""
+    live = _live(request, name)
+    return _json(await live.look(live.album.history))
+
+
+@router.get("/learners/{name}/recoding", response_model=RecodingCurve)
+async def recoding(request: Request, name: Name) -> Any:
+    """Tell how often each class is found at each α, on examples that are held out."""
+    live = _classifier(request, name)
+    return _json(await live.look(lambda: recoding_curve(live)))
+
+
+@router.get(
+    "/learners/{name}/thumbnails/{key}", response_class=Response,
+    responses={200: {"content": {"image/jpeg": {}}}},
+)  # fmt: skip
+async def thumbnail(request: Request, name: Name, key: str) -> Response:
+    """Return a picture of a class."""
+    live = _live(request, name)
+    found = live.album.picture(key)
+    if found is None:
+        raise Missing(f"the learner {name!r} has no picture {key!r:.40}")
+    kept = {"cache-control": "private, max-age=86400, immutable"}
+    return Response(found, media_type="image/jpeg", headers=kept)
+
+
+# Teaching and asking.
+
+
+@router.post("/learners/{name}/teach", response_model=Taught)
+async def teach(request: Request, name: Name, sent: Teach) -> Any:
+    """Learn examples; they are kept when this is answered."""
+    service = service_of(request)
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    X, y = service.lesson_of(entry, sent)
+    done = await live.teach(X, y)
+    return _json({"number": done.number, "n_seen": done.seen, "answers": done.answers})
+
+
+@router.post("/learners/{name}/teach/image", response_model=Taught, openapi_extra=_BODY)
+async def teach_image(
+    request: Request, name: Name, label: str = Query(min_length=1, max_length=1000)
+) -> Any:
+    """Learn what is on an image."""
+    return _json(await teach_picture(service_of(request), name, label, await _image(request)))
+
+
+async def teach_picture(
+    service: Service, name: str, label: Label, content: bytes
+) -> dict[str, Any]:
+    """Learn what is on an image, and keep a small one of it."""
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    service.check_label(label)
+    row, small = await service.seen(entry, content)
+    done = await live.teach(row, [label])
+    if live.album.wants_picture(label):
+        await live.change(lambda: live.album.add_picture(label, small))
+    return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+
+
+@router.post("/learners/{name}/ask", response_model=Answers)
+async def ask(request: Request, name: Name, sent: Ask) -> Any:
+    """Answer rows; nothing is learned."""
+    service = service_of(request)
+    live = _live(request, name)
+    X, recoding, novelty = service.question_of(sent)
+    return _json(await live.ask(X, recoding, novelty))
+
+
+@router.post("/learners/{name}/ask/image", response_model=ImageAnswer, openapi_extra=_BODY)
+async def ask_image(request: Request, name: Name, recoding: Recoding | None = None) -> Any:
+    """Answer what is on an image; nothing is learned."""
+    return _json(await ask_picture(service_of(request), name, recoding, await _image(request)))
+
+
+async def ask_picture(
+    service: Service, name: str, recoding: float | None, content: bytes
+) -> dict[str, Any]:
+    """Answer what is on an image."""
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    row, _ = await service.seen(entry, content)
+    found = await live.ask(row, recoding)
+    return {
+        "answer": found["answers"][0], "confidence": found["confidence"][0],
+        "classes": found["classes"], "probabilities": found["probabilities"],
+    }  # fmt: skip
+
+
+async def _image(request: Request) -> bytes:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind not in (*_IMAGES, "application/octet-stream"):
+        raise WrongKind(
+            f"the body is of type {kind or 'unknown'!r:.60}; send the bytes of an image, as "
+            f"{', '.join(_IMAGES)}"
+        )
+    return await request.body()
+
+
+# Classes.
+
+
+@router.post("/learners/{name}/forget", response_model=State)
+async def forget(request: Request, name: Name, wanted: Forget) -> Any:
+    """Forget a class."""
+    live = _classifier(request, name)
+
+    def work() -> None:
+        live.learner.forget(wanted.label)
+        live.album.forget(wanted.label)
+
+    await live.change(work)
+    return await _state(request, name)
+
+
+@router.post("/learners/{name}/rename", response_model=State)
+async def rename(request: Request, name: Name, wanted: Rename) -> Any:
+    """Rename a class; if there is one of that name, the two become one."""
+    live = _classifier(request, name)
+    service_of(request).check_label(wanted.new)
+
+    def work() -> None:
+        live.learner.rename(wanted.label, wanted.new)
+        live.album.rename(wanted.label, wanted.new)
+
+    await live.change(work)
+    return await _state(request, name)
+
+
+# Merging and moving.
+
+
+@router.post("/learners/{name}/merge", response_model=State)
+async def merge(request: Request, name: Name, wanted: Merge) -> Any:
+    """Learn all that another learner has learned; that one is not changed."""
+    live, other = _live(request, name), _live(request, wanted.other)
+    if live is other:
+        raise Refused("a learner cannot be merged with itself; name another one")
+    pictures = await other.look(other.album.state)
+
+    def work() -> None:
+        if not hasattr(live.learner._learner, "merge"):
+            raise Refused(
+                "learners of dynamics cannot be merged; teach one of them the other's data"
+            )
+        live.learner.merge(other.learner)
+        live.album.adopt(pictures)
+
+    await live.change(work)
+    return await _state(request, name)
+
+
+@router.get(
+    "/learners/{name}/export", response_class=Response,
+    responses={200: {"content": {"application/octet-stream": {}}}},
+)  # fmt: skip
+async def export(request: Request, name: Name) -> Response:
+    """Return a learner as one file, pictures and curves included."""
+    entry = service_of(request).learners.find(name)
+    live = entry.at_work()
+    content = await live.look(lambda: moving.exported(live, entry.about))
+    headers = {"content-disposition": f'attachment; filename="{moving.as_file_name(entry)}"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+@router.post("/import", response_model=State, status_code=201, openapi_extra=_FILE)
+async def bring(request: Request, name: Name) -> Any:
+    """Make a learner of a file: an exported one, or one of imparo.save."""
+    service = service_of(request)
+    content = await request.body()
+    found = await asyncio.to_thread(moving.Imported, content, service.limits)
+    service.learners.check_room(found.size)
+    await service.learners.add(name, found.about, found.learner, found.filler())
+    return await _state(request, name, 201)

@@ -1,0 +1,87 @@
+"""What a learner says of itself."""
+
+import math
+from typing import Any
+
+from imparo.service.album import key_of
+from imparo.service.learners import Entry
+from imparo.service.live import LiveLearner
+
+_ALPHAS = 21
+
+
+async def state_of(entry: Entry) -> dict[str, Any]:
+    """Return a :class:`~imparo.service.schemas.State`."""
+    about = {
+        "name": entry.name, "kind": entry.about["kind"], "features": entry.about["features"],
+        "created": entry.about["created"], "n_inputs": entry.about.get("n_inputs"),
+        "n_outputs": entry.about.get("n_outputs"), "status": "open", "reason": None,
+    }  # fmt: skip
+    live = entry.live
+    if live is None:
+        return {**about, "status": "damaged", "reason": entry.reason}
+    return {**about, **await live.look(lambda: _known(live))}
+
+
+def _known(live: LiveLearner) -> dict[str, Any]:
+    album, learner = live.album, live.learner
+    found: dict[str, Any] = {
+        "n_seen": live.desk.n_seen, "number": learner.number, "memory": live.desk.memory,
+        "disk": learner.size + album.size, "classes": [], "recoding": None,
+        "milliseconds": album.lately("milliseconds"), "accuracy": album.lately("accuracy"),
+        "error": album.lately("error"),
+    }  # fmt: skip
+    if live.desk.n_seen:
+        found["n_inputs"] = int(learner.n_features_in_)
+        if not live.is_classifier:
+            found["n_outputs"] = live.desk.n_outputs
+    if live.is_classifier:
+        found["recoding"] = _recoding(live)
+        found["classes"] = _classes(live)
+    return found
+
+
+def _recoding(live: LiveLearner) -> dict[str, Any]:
+    setting = live.learner.recoding
+    return {
+        "setting": setting if isinstance(setting, str) else float(setting),
+        "in_use": float(live.learner.recoding_) if live.desk.n_seen else None,
+    }
+
+
+def _classes(live: LiveLearner) -> list[dict[str, Any]]:
+    if not live.desk.n_seen:
+        return []
+    pictures = live.album.thumbnails
+    shown = live.learner.shown_.tolist()
+    return [
+        {
+            "label": label,
+            "shown": count,
+            "thumbnails": [
+                f"/api/learners/{live.name}/thumbnails/{key}"
+                for key in pictures.get(key_of(label), {})
+            ],
+        }
+        for label, count in zip(live.learner.classes_.tolist(), shown, strict=True)
+    ]
+
+
+def recoding_curve(live: LiveLearner) -> dict[str, Any]:
+    """Return a :class:`~imparo.service.schemas.RecodingCurve`; in the learner's thread."""
+    told = {**_recoding(live), "alphas": [i / (_ALPHAS - 1) for i in range(_ALPHAS)]}
+    if not live.desk.n_seen:
+        return {**told, "classes": [], "accuracy": [None] * _ALPHAS}
+    alphas, found, held = live.learner.recoding_curve()
+    labels, shown = live.learner.classes_.tolist(), live.learner.shown_.tolist()
+    classes = [
+        {"label": label, "shown": n, "held_out": int(h), "found": _plain(row)}
+        for label, n, h, row in zip(labels, shown, held, found.tolist(), strict=True)
+    ]
+    known = found[held > 0]
+    accuracy = known.mean(axis=0).tolist() if len(known) else [math.nan] * len(alphas)
+    return {**told, "alphas": alphas.tolist(), "classes": classes, "accuracy": _plain(accuracy)}
+
+
+def _plain(numbers: list[float]) -> list[float | None]:
+    return [None if math.isnan(x) else x for x in numbers]

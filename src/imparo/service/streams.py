@@ -1,0 +1,232 @@
+"""Learners over WebSockets: examples and questions in, answers and news out."""
+
+import asyncio
+import json
+import struct
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from pydantic import TypeAdapter, ValidationError
+
+from imparo.service.desk import explained
+from imparo.service.errors import Refused, ServiceError, Throttled
+from imparo.service.live import LiveLearner
+from imparo.service.routes import ask_picture, teach_picture
+from imparo.service.schemas import Ask, Label, Recoding, Strict, Teach
+from imparo.service.service import Service
+from imparo.service.states import state_of
+
+router = APIRouter()
+# Messages of one socket that are worked on; what comes beyond waits in the network.
+_FLIGHT = 32
+# Seconds between two states that are sent to who watches.
+_NEWS = 0.2
+
+
+class TeachImage(Strict):
+    """What is on the image that follows."""
+
+    label: Label
+
+
+class AskImage(Strict):
+    """How to answer the image that follows."""
+
+    recoding: Recoding | None = None
+
+
+_KINDS: dict[str, TypeAdapter[Any]] = {
+    "teach": TypeAdapter(Teach),
+    "ask": TypeAdapter(Ask),
+    "teach_image": TypeAdapter(TeachImage),
+    "ask_image": TypeAdapter(AskImage),
+    "watch": TypeAdapter(bool),
+}
+
+
+class Stream:
+    """One WebSocket to one learner.
+
+    Messages are worked on as they come, up to 32 at a time, and answered as they are done; what
+    a message has changed is there for those that are sent after its answer.
+    """
+
+    def __init__(self, socket: WebSocket, service: Service, name: str) -> None:
+        self._socket, self._service, self._name = socket, service, name
+        self._room = asyncio.Semaphore(_FLIGHT)
+        self._writing = asyncio.Lock()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._watching: asyncio.Task[None] | None = None
+
+    async def run(self) -> None:
+        """Read until the client leaves."""
+        try:
+            while True:
+                await self._room.acquire()
+                message = await self._socket.receive()
+                if message["type"] == "websocket.disconnect":
+                    return
+                task = asyncio.create_task(self._handle(message))
+                self._tasks.add(task)
+                task.add_done_callback(self._done)
+        except WebSocketDisconnect:
+            pass
+        finally:
+            # What was sent is done; only the answers have nowhere to go.
+            if self._watching is not None:
+                self._watching.cancel()
+
+    def _done(self, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._room.release()
+
+    async def _handle(self, message: MutableMapping[str, Any]) -> None:
+        number: Any = None
+        try:
+            client = self._socket.client
+            if not self._service.rates.take(client.host if client else "unknown"):
+                raise Throttled(
+                    "too many messages a second; send fewer, or several rows in one"
+                )
+            header, content = _parsed(message, self._service.limits.body_bytes)
+            number = header.pop("id", None)
+            answer = {"id": number, "result": await self._work(header, content)}
+        except Exception as error:
+            told = explained(error)
+            answer = {"id": number, "error": str(told), "status": told.status}
+        await self._send(answer)
+
+    async def _work(self, header: dict[str, Any], content: bytes) -> Any:
+        kind, sent = _wanted(header, bool(content))
+        service, name = self._service, self._name
+        entry = service.learners.find(name)
+        live = entry.at_work()
+        if kind == "teach":
+            done = await live.teach(*service.lesson_of(entry, sent))
+            return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+        if kind == "ask":
+            return await live.ask(*service.question_of(sent))
+        if kind == "teach_image":
+            return await teach_picture(service, name, sent.label, content)
+        if kind == "ask_image":
+            return await ask_picture(service, name, sent.recoding, content)
+        if self._watching is not None:
+            self._watching.cancel()
+            self._watching = None
+        if sent:
+            self._watching = asyncio.create_task(self._watch(live))
+        return {"watching": sent}
+
+    async def _watch(self, live: LiveLearner) -> None:
+        event = live.watch()
+        try:
+            while True:
+                event.clear()
+                entry = self._service.learners.find(self._name)
+                await self._send({"event": "state", "state": await state_of(entry)})
+                await asyncio.sleep(_NEWS)
+                await event.wait()
+        except ServiceError as error:
+            await self._send({"event": "end", "error": str(error)})
+        finally:
+            live.unwatch(event)
+
+    async def _send(self, content: dict[str, Any]) -> None:
+        try:
+            async with self._writing:
+                await self._socket.send_text(json.dumps(content))
+        except (WebSocketDisconnect, RuntimeError):
+            pass  # the client has gone
+
+
+def _parsed(message: MutableMapping[str, Any], most: int) -> tuple[dict[str, Any], bytes]:
+    """Return the JSON object of a message, and the bytes behind it."""
+    text, content = message.get("text"), message.get("bytes") or b""
+    image = b""
+    if text is None:
+        if len(content) < 4:
+            raise Refused("a binary message begins with the length of its JSON header")
+        (length,) = struct.unpack("<I", content[:4])
+        if length > min(len(content) - 4, 10_000):
+            raise Refused("the JSON header of a binary message is longer than the message")
+        text, image = content[4 : 4 + length], content[4 + length :]
+    if len(text) > most:
+        raise Refused(f"a message is larger than {most:,} bytes, which is the most here")
+    try:
+        header = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused("the message is not JSON") from None
+    if not isinstance(header, dict):
+        raise Refused('a message is a JSON object, as {"id": 1, "ask": {"inputs": [0, 1]}}')
+    return header, image
+
+
+def _wanted(header: dict[str, Any], has_image: bool) -> tuple[str, Any]:
+    if len(header) != 1 or not set(header) <= set(_KINDS):
+        raise Refused(f"a message has an id and one of {', '.join(_KINDS)}")
+    ((kind, given),) = header.items()
+    if kind.endswith("image") and not has_image:
+        raise Refused(f"{kind} is for binary messages: the image follows the header")
+    try:
+        return kind, _KINDS[kind].validate_python(given)
+    except ValidationError as error:
+        raise Refused(told_of(error.errors())) from None
+
+
+def told_of(errors: Any) -> str:
+    """Return what validation found as one sentence.
+
+    Parameters
+    ----------
+    errors : list of dict
+        As pydantic tells them.
+    """
+    first = errors[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the message"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where[:120]}: {said[:200]}{more}"
+
+
+@router.websocket("/api/learners/{name}/stream")
+async def stream(socket: WebSocket, name: str) -> None:
+    """Teach, ask and watch one learner."""
+    service: Service = socket.app.state.service
+
+    async def run() -> None:
+        service.learners.find(name).at_work()
+        await Stream(socket, service, name).run()
+
+    await counted(socket, service, "learner", run)
+
+
+async def counted(
+    socket: WebSocket, service: Service, kind: str, run: Callable[[], Awaitable[None]]
+) -> None:
+    """Serve a socket, if there is room for one more; what goes wrong is said on it."""
+    await socket.accept()
+    gauge = service.metrics.sockets.labels(kind)
+    gauge.inc()
+    service.sockets += 1
+    try:
+        if service.sockets > service.limits.sockets:
+            raise Refused(
+                f"{service.limits.sockets} sockets are open, the most here; close some"
+            )
+        await run()
+    except ServiceError as error:
+        await _end(socket, str(error))
+    except WebSocketDisconnect:
+        pass
+    finally:
+        service.sockets -= 1
+        gauge.dec()
+
+
+async def _end(socket: WebSocket, why: str) -> None:
+    try:
+        await socket.send_text(json.dumps({"error": why}))
+        await socket.close(1008, why[:100])
+    except (WebSocketDisconnect, RuntimeError):
+        pass
