@@ -329,7 +329,7 @@ def bytes_of(model: Any) -> int:
     Examples
     --------
     >>> import numpy as np
-    >>> from imparo.service.live import bytes_of
+    >>> from imparo.service.desk import bytes_of
     >>> bytes_of({"a": np.zeros(10), "b": [np.zeros((2, 2))]})
     112
     """

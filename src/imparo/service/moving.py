@@ -44,12 +44,17 @@ def exported(live: LiveLearner, about: dict[str, Any]) -> bytes:
         In whose thread this runs.
     about : dict
     """
-    buffer = io.BytesIO()
-    with tempfile.TemporaryDirectory() as folder, zipfile.ZipFile(buffer, "w") as archive:
+    with tempfile.TemporaryDirectory() as folder:
         live.learner.save(Path(folder) / _MODEL)
-        archive.write(Path(folder) / _MODEL, _MODEL)
-        archive.writestr(_ALBUM, encode(live.album.state()))
-        archive.writestr(_ABOUT, json.dumps(about))
+        model = (Path(folder) / _MODEL).read_bytes()
+    parts = {
+        _MODEL: model, _ALBUM: encode(live.album.state()), _ABOUT: json.dumps(about).encode()
+    }  # fmt: skip
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in parts.items():
+            # Without the time: of the same learner the file is the same.
+            archive.writestr(zipfile.ZipInfo(name), content)
     return buffer.getvalue()
 
 
