@@ -42,6 +42,7 @@ from imparo.dynamics.protocol import streamed
 from imparo.dynamics.recordings import RECORDINGS, Recording, recording
 from imparo.dynamics.robot import Robot
 from imparo.dynamics.semiparametric import SemiparametricDynamics
+from imparo.dynamics.serial_arm import SerialArm
 from imparo.dynamics.streaming import output_groups, prequential, windowed_rmse
 from imparo.dynamics.tuning import Tuning, tune
 
@@ -65,6 +66,7 @@ __all__ = [
     "Recording",
     "Robot",
     "SemiparametricDynamics",
+    "SerialArm",
     "Trajectory",
     "Tuning",
     "base_parameters",

@@ -10,10 +10,11 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from imparo import __version__
 from imparo.service import pages, robot_routes, routes, streams
-from imparo.service.errors import ServiceError
+from imparo.service.errors import ServiceError, told_of
 from imparo.service.guard import Guard
 from imparo.service.service import Service
 from imparo.service.settings import Settings
@@ -68,6 +69,7 @@ def create_app(settings: Settings) -> Any:
     app.add_exception_handler(ServiceError, _of_service)
     app.add_exception_handler(RequestValidationError, _of_validation)
     app.add_exception_handler(HTTPException, _of_http)
+    app.add_exception_handler(ClientDisconnect, _of_leaving)
     app.add_exception_handler(Exception, _of_bugs)
     guard = Guard(app, settings, service.metrics, service.rates)
     app.state.guard = guard
@@ -86,8 +88,11 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         _log.info("closed: everything is on disk")
 
 
-def _said(status: int, sentence: str, retry_after: int | None = None) -> JSONResponse:
-    headers = {} if retry_after is None else {"retry-after": str(retry_after)}
+def _said(
+    status: int, sentence: str, retry_after: int | None = None, **headers: str
+) -> JSONResponse:
+    if retry_after is not None:
+        headers["retry-after"] = str(retry_after)
     text = sentence.encode("utf-8", "replace").decode()
     return JSONResponse({"error": text}, status, headers=headers)
 
@@ -100,14 +105,18 @@ async def _of_validation(request: Request, error: Any) -> JSONResponse:
     errors = error.errors()
     if errors and errors[0].get("type") == "json_invalid":
         return _said(400, "the body is not JSON; send it with Content-Type: application/json")
-    return _said(422, streams.told_of(errors))
+    return _said(422, told_of(errors))
 
 
 async def _of_http(request: Request, error: Any) -> JSONResponse:
     problem = request.scope.get("imparo.problem")
     if problem is not None:
         return _said(problem.status, str(problem), problem.retry_after)
-    return _said(error.status_code, str(error.detail))
+    return _said(error.status_code, str(error.detail), **(error.headers or {}))
+
+
+async def _of_leaving(request: Request, error: Any) -> JSONResponse:
+    return _said(400, "the request was not sent to its end; nothing was done")
 
 
 async def _of_bugs(request: Request, error: Exception) -> JSONResponse:

@@ -1,5 +1,7 @@
 """What goes wrong with a request, and the HTTP status that says so."""
 
+from typing import Any
+
 
 class ServiceError(Exception):
     """A request that is not done; the message is one sentence for whoever sent it.
@@ -14,6 +16,12 @@ class ServiceError(Exception):
 
     status = 500
     retry_after: int | None = None
+
+
+class Malformed(ServiceError):
+    """It is not what it says it is."""
+
+    status = 400
 
 
 class Refused(ServiceError):
@@ -65,3 +73,18 @@ class Unavailable(ServiceError):
 
     status = 503
     retry_after = 30
+
+
+def told_of(errors: Any) -> str:
+    """Return what validation found as one sentence.
+
+    Parameters
+    ----------
+    errors : list of dict
+        As pydantic tells them.
+    """
+    first = errors[0]
+    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the message"
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    said = first["msg"].removeprefix("Value error, ")
+    return f"{where[:120]}: {said[:200]}{more}"

@@ -10,7 +10,7 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import TypeAdapter, ValidationError
 
 from imparo.service.desk import explained
-from imparo.service.errors import Refused, ServiceError, Throttled
+from imparo.service.errors import Refused, ServiceError, Throttled, told_of
 from imparo.service.live import LiveLearner
 from imparo.service.routes import ask_picture, teach_picture
 from imparo.service.schemas import Ask, Label, Recoding, Strict, Teach
@@ -172,21 +172,6 @@ def _wanted(header: dict[str, Any], has_image: bool) -> tuple[str, Any]:
         return kind, _KINDS[kind].validate_python(given)
     except ValidationError as error:
         raise Refused(told_of(error.errors())) from None
-
-
-def told_of(errors: Any) -> str:
-    """Return what validation found as one sentence.
-
-    Parameters
-    ----------
-    errors : list of dict
-        As pydantic tells them.
-    """
-    first = errors[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the message"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where[:120]}: {said[:200]}{more}"
 
 
 @router.websocket("/api/learners/{name}/stream")
