@@ -1,0 +1,178 @@
+// Which learner: the chooser above, and the dialog to create, bring, join and delete them.
+
+import { at, call, learnerPath } from "./api.js";
+import { $, bytes, el, say } from "./dom.js";
+import { toast } from "./notices.js";
+import { FIRST, store } from "./store.js";
+
+const select = $("#learner-select");
+const dialog = $("#learners");
+const LOOKS = { network: "photographs", pixels: "drawings", vectors: "vectors" };
+let asking = null; // the learner whose deletion waits for a yes
+
+export function setUp() {
+  select.addEventListener("change", () => select.value && store.choose(select.value));
+  $("#learners-button").addEventListener("click", () => {
+    asking = null;
+    message("");
+    draw();
+    dialog.showModal();
+  });
+  $("#learners-close").addEventListener("click", () => dialog.close());
+  dialog.addEventListener("click", (event) => event.target === dialog && dialog.close());
+  $("#create-form").addEventListener("submit", create);
+  $("#import-form").addEventListener("submit", bring);
+  $("#import-file").addEventListener("change", propose);
+  $("#merge-form").addEventListener("submit", merge);
+  store.on("learners about choose", draw);
+  store.on("state", () => dialog.open && draw());
+  store.on("state choose about", note);
+  draw();
+}
+
+const looks = ({ kind, features }) => (kind === "classifier" ? LOOKS[features] ?? features : kind);
+
+function draw() {
+  const { learners, name } = store;
+  const wanted = learners.length ? learners.map((one) => one.name) : [""];
+  if (!select.options.length || [...select.options].map((one) => one.value).join() !== wanted.join()) {
+    select.replaceChildren(...wanted.map((one) => el("option", { value: one, text: one || `${FIRST} (new)` })));
+  }
+  select.value = name ?? "";
+  list();
+  features();
+  const others = learners.filter((one) => one.name !== name && one.kind === store.state?.kind && one.features === store.state?.features);
+  $("#merge-form").hidden = others.length === 0;
+  say($("#merge-into"), name ?? "");
+  const other = $("#merge-other");
+  const before = other.value;
+  other.replaceChildren(...others.map((one) => el("option", { value: one.name, text: one.name })));
+  if (others.some((one) => one.name === before)) other.value = before;
+}
+
+function list() {
+  const node = $("#learner-list");
+  const focused = node.contains(document.activeElement) ? document.activeElement.dataset.does : null;
+  node.replaceChildren(...store.learners.map(row));
+  if (!store.learners.length) node.append(el("li", { class: "hint", text: `None yet: the first thing you teach makes one, named “${FIRST}”.` }));
+  if (focused) [...node.querySelectorAll("[data-does]")].find((one) => one.dataset.does === focused)?.focus();
+}
+
+function row(state) {
+  const { name, n_seen: seen } = state;
+  const chosen = name === store.name;
+  const count = state.classes?.length ?? 0;
+  const facts = [looks(state), ...(count ? [`${count} ${count === 1 ? "name" : "names"}`] : []), `${seen} ${seen === 1 ? "example" : "examples"}`, `${bytes(state.disk ?? 0)} on disk`];
+  const words = el("div", { class: "learner-words" }, el("b", { text: name }), el("span", { class: "hint", text: facts.join(" · ") }),
+    state.status === "damaged" ? el("span", { class: "bad-text", text: state.reason ?? "It is damaged." }) : null);
+  const does = (what) => ({ "data-does": `${what} ${name}` });
+  if (asking === name) {
+    return el("li", {}, words, el("p", { class: "ask", text: `Delete “${name}” and all it has learned? There is no way back; Export keeps a copy.` }),
+      el("div", { class: "pair" },
+        el("button", { type: "button", class: "danger", ...does("yes"), text: "Delete for good", onclick: () => remove(name) }),
+        el("button", { type: "button", class: "quiet", ...does("keep"), text: "Keep", onclick: () => ask(null, `delete ${name}`) })));
+  }
+  return el("li", { class: chosen ? "chosen" : null }, words, el("div", { class: "pair" },
+    chosen ? el("span", { class: "mark", text: "in use" }) : el("button", { type: "button", class: "quiet", ...does("use"), "aria-label": `Use ${name}`, text: "Use", onclick: () => store.choose(name) }),
+    el("a", { class: "button quiet", ...does("export"), href: at(learnerPath(name, "/export")), download: `${name}.imparo.zip`, "aria-label": `Export ${name}`, text: "Export" }),
+    el("button", { type: "button", class: "quiet", ...does("delete"), "aria-label": `Delete ${name}`, text: "Delete", onclick: () => ask(name, `keep ${name}`) })));
+}
+
+function ask(name, focus) {
+  asking = name;
+  list();
+  [...dialog.querySelectorAll("[data-does]")].find((one) => one.dataset.does === focus)?.focus();
+}
+
+function features() {
+  const network = store.feature("network");
+  const [first, second] = document.querySelectorAll("#create-form [name=features]");
+  first.disabled = !network.available;
+  if (!first.checked && !second.checked && store.features.length) (network.available ? first : second).checked = true;
+  const reason = store.features.length && !network.available ? `Photographs cannot be used here: ${network.reason ?? "the network is not installed."}` : "";
+  $("#create-note").hidden = !reason;
+  say($("#create-note"), reason);
+}
+
+function message(text) {
+  $("#dialog-message").hidden = !text;
+  say($("#dialog-message"), text);
+}
+
+/** Runs what a form asks for; the server's sentence is shown where the person is. */
+async function attempt(run) {
+  message("One moment …");
+  try {
+    await run();
+    message("");
+  } catch (failure) {
+    message(failure.message);
+    $("#dialog-message").scrollIntoView({ block: "nearest" });
+  }
+}
+
+function arrived(state, told) {
+  store.put(state);
+  store.choose(state.name);
+  dialog.close();
+  toast(told, "good");
+}
+
+function create(event) {
+  event.preventDefault();
+  const form = event.target;
+  const name = $("#create-name").value.trim();
+  const features = form.elements.features.value || "pixels";
+  return attempt(async () => {
+    arrived(await call("api/learners", { method: "POST", json: { name, kind: "classifier", features } }), `“${name}” is ready. Show it something.`);
+    $("#create-name").value = "";
+  });
+}
+
+function propose() {
+  const field = $("#import-name");
+  const file = $("#import-file").files[0];
+  if (file && !field.value) field.value = file.name.replace(/(\.imparo)?\.zip$/i, "").replace(/[^\w-]+/g, "-").slice(0, 64);
+}
+
+function bring(event) {
+  event.preventDefault();
+  const name = $("#import-name").value.trim();
+  const [file] = $("#import-file").files;
+  return attempt(async () => {
+    const options = { method: "POST", body: file, type: "application/octet-stream", timeout: 300000 };
+    arrived(await call(`api/import?name=${encodeURIComponent(name)}`, options), `“${name}” has been brought in.`);
+    event.target.reset();
+  });
+}
+
+function merge(event) {
+  event.preventDefault();
+  const other = $("#merge-other").value;
+  return attempt(async () => {
+    const state = await call(learnerPath(store.name, "/merge"), { method: "POST", json: { other }, timeout: 120000 });
+    arrived(state, `“${state.name}” knows what “${other}” knows, too.`);
+  });
+}
+
+function remove(name) {
+  return attempt(async () => {
+    await call(learnerPath(name), { method: "DELETE" });
+    asking = null;
+    await store.load();
+    toast(`“${name}” is deleted.`, "good");
+    $("#learners-close").focus();
+  });
+}
+
+/** Says what a person has to know of the chosen learner before teaching it. */
+function note() {
+  const { state } = store;
+  let text = "";
+  if (state?.status === "damaged") text = `“${state.name}” cannot be used: ${state.reason ?? "its files are damaged."}`;
+  else if (state?.kind && state.kind !== "classifier") text = `“${state.name}” learns numbers (${state.kind}) and is taught by programs. How well it does is below.`;
+  else if (state?.features === "vectors") text = `“${state.name}” learns from vectors and is taught by programs. For pictures, choose another learner or create one.`;
+  $("#scene").hidden = !store.takesImages;
+  $("#learner-note").hidden = !text;
+  say($("#learner-note"), text);
+}

@@ -1,0 +1,104 @@
+// Help for rare classes: the slider for α, seen at once in the answer and in a small chart.
+
+import { previewAlpha } from "./answer.js";
+import { call, learnerPath } from "./api.js";
+import { chart, interpolate } from "./charts.js";
+import { $, el, percent, say, throttled } from "./dom.js";
+import { toast } from "./notices.js";
+import { store } from "./store.js";
+
+let draw = null;
+let curves = null; // the last answer of GET recoding
+let of = null;
+let touched = false; // the slider is in use: what the server says of it waits
+const slider = $("#alpha");
+const auto = $("#alpha-auto");
+
+export function setUp() {
+  draw = chart($("#chart-recoding"), 140);
+  const preview = throttled(80, () => touched && previewAlpha(slider.value));
+  slider.addEventListener("input", () => {
+    touched = true;
+    auto.checked = false;
+    value();
+    preview();
+  });
+  slider.addEventListener("change", () => set(Number(slider.value)));
+  auto.addEventListener("change", () => set(auto.checked ? "auto" : Number(slider.value)));
+  const refresh = throttled(1500, load);
+  const maybe = () => {
+    const { state } = store;
+    const rare = state?.kind === "classifier" && state.classes.length > 1;
+    $("#rare").hidden = !rare;
+    if (!rare) return;
+    follow(state.recoding);
+    if (of !== stamp(state) && !$("#view-teach").hidden && !document.hidden) refresh();
+  };
+  store.on("state choose view online", maybe);
+  document.addEventListener("visibilitychange", maybe);
+}
+
+const stamp = (state) => `${state.name} ${state.created} ${state.number}`;
+
+function follow(recoding) {
+  if (!recoding || touched) return;
+  auto.checked = recoding.setting === "auto";
+  slider.value = recoding.in_use ?? 0;
+  value();
+}
+
+async function set(recoding) {
+  touched = true;
+  try {
+    const state = await call(learnerPath(store.name), { method: "PATCH", json: { recoding } });
+    touched = false;
+    store.put(state);
+  } catch (failure) {
+    toast(failure.message);
+  } finally {
+    touched = false;
+    previewAlpha(null);
+    follow(store.state?.recoding);
+  }
+}
+
+async function load() {
+  const { state } = store;
+  if (!state || state.classes.length < 2 || !store.online) return;
+  const now = stamp(state);
+  try {
+    const answer = await call(learnerPath(state.name, "/recoding"));
+    if (store.name !== state.name) return;
+    [of, curves] = [now, answer];
+    value();
+  } catch (failure) {
+    if (!failure.away && !failure.busy && ![404, 409].includes(failure.status)) toast(failure.message);
+  }
+}
+
+/** Shows the slider's α, in words and in the chart. */
+function value() {
+  const alpha = Number(slider.value);
+  say($("#alpha-value"), alpha.toFixed(2));
+  slider.setAttribute("aria-valuetext", `${alpha.toFixed(2)}${auto.checked ? ", chosen by itself" : ""}`);
+  if (!curves) return;
+  const pairs = (list) => curves.alphas.map((at, index) => [at, list?.[index] ?? null]);
+  const judged = curves.classes.filter(({ found }) => found?.some((share) => share !== null));
+  const rare = judged.reduce((least, one) => (least === null || one.shown < least.shown ? one : least), null);
+  const series = rare ? [{ points: pairs(rare.found), kind: "accent" }, { points: pairs(curves.accuracy), kind: "blue dashed" }] : [];
+  const [ofRare, ofAll] = series.map(({ points }) => interpolate(points, alpha));
+  const told = rare ? `At α = ${alpha.toFixed(2)}, of examples held out it finds ${percent(ofRare)} of the rarest, “${rare.label}”, and ${percent(ofAll)} of all classes on average.` : "";
+  draw({
+    series,
+    x: { label: "", low: 0, high: 1, ticks: [0, 0.5, 1], format: (at) => ({ 0: "as shown", 1: "all alike" })[at] ?? `α ${at}` },
+    y: { low: 0, high: 1, ticks: [0, 0.5, 1], format: percent, room: 52 },
+    mark: alpha,
+    text: told,
+    empty: "Every sixth example is held out to judge by. After some more, this shows what α does.",
+  });
+  const swatch = (kind) => el("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
+  $("#rare-now").replaceChildren(...(rare ? [
+    el("span", {}, swatch("accent"), `found of “${rare.label}”, the rarest: `, el("b", { text: percent(ofRare) })),
+    el("span", {}, swatch("blue dashed"), "found of all classes: ", el("b", { text: percent(ofAll) })),
+  ] : []));
+}
