@@ -1,5 +1,6 @@
 """``imparo serve``: learners that are taught by showing, over HTTP and on a page."""
 
+import json
 from pathlib import Path
 
 import click
@@ -77,7 +78,7 @@ def serve(
     """  # noqa: D301  # the mark for click that keeps the lines of the examples
     from imparo.extras import require
 
-    for package in ("fastapi", "uvicorn", "httptools", "websockets", "PIL", "multipart"):
+    for package in ("fastapi", "uvicorn", "httptools", "websockets", "PIL"):
         require(package, "service")
     import imparo.service as service
     from imparo.engine import parse_memory
@@ -99,16 +100,17 @@ def serve(
         sync="always" if sync == 0 else sync, limits=limits, tls=certificate is not None,
     )  # fmt: skip
     set_up(log, log_level)
-    out = console(as_json=log == "json", markup=False)
+    out = console(markup=False)
 
     def told(url: str) -> None:
-        shown = f"{url}?token={settings.token}" if settings.token is not None else url
-        if token is not None:  # who gave it knows it, and logs are read by others
-            shown = url
-        out.print(f"Teach it by showing: {shown}", soft_wrap=True, highlight=False)
-        out.print(f"Learners: {settings.folder}", soft_wrap=True, highlight=False)
+        # Who gave the token knows it, and logs are read by others.
+        shown = f"{url}?token={settings.token}" if made else url
         if log == "text":
+            out.print(f"Teach it by showing: {shown}", soft_wrap=True, highlight=False)
+            out.print(f"Learners: {settings.folder}", soft_wrap=True, highlight=False)
             out.print("Ctrl-C ends it; everything taught is kept.", highlight=False)
+        elif made:
+            out.print(json.dumps({"url": shown}), soft_wrap=True, highlight=False)
         if show:
             click.launch(f"{url}?token={settings.token}" if settings.token else url)
 

@@ -84,6 +84,8 @@ def told_of(errors: Any) -> str:
         As pydantic tells them.
     """
     first = errors[0]
+    if str(first.get("type", "")).startswith("union_tag"):
+        return 'kind must be "classifier", "regressor" or "dynamics"'
     where = ".".join(str(part) for part in first["loc"] if part != "body") or "the message"
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
     said = first["msg"].removeprefix("Value error, ")

@@ -4,33 +4,33 @@ import io
 import json
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from imparo.dynamics import NonparametricDynamics, ParametricDynamics, SemiparametricDynamics
 from imparo.errors import FileFormatError
 from imparo.journal import Journal, decode, encode
-from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
 from imparo.persistence import load
 from imparo.service.album import Album
 from imparo.service.desk import bytes_of
-from imparo.service.errors import Refused, TooMuch
+from imparo.service.errors import Refused, ServiceError, TooMuch
+from imparo.service.inspection import check_album, check_learner
 from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
-from imparo.service.recipes import check_features
 from imparo.service.settings import Limits
 
 _ABOUT, _MODEL, _ALBUM = "about.json", "learner.imparo", "album.bin"
+# Bytes of a model file's header: names, labels and plain values, but no arrays.
+_HEADER = 2**24
+# Entries of an archive. Three are right; the mark of one may also be among the numbers.
+_ENTRIES = 1000
+# By name: learners of dynamics take a second to import.
 _KINDS = {
-    IncrementalClassifier: "classifier",
-    RecursiveRegressor: "regressor",
-    NonparametricDynamics: "dynamics",
-    ParametricDynamics: "dynamics",
-    SemiparametricDynamics: "dynamics",
+    "IncrementalClassifier": "classifier",
+    "RecursiveRegressor": "regressor",
+    "NonparametricDynamics": "dynamics",
+    "ParametricDynamics": "dynamics",
+    "SemiparametricDynamics": "dynamics",
 }
 _SENTENCE = "this is no exported learner, or it is damaged ({}); export it again"
 
@@ -109,6 +109,8 @@ class Imported:
 
 def _unpacked(content: bytes, most: int) -> dict[str, bytes]:
     parts: dict[str, bytes] = {}
+    if content.count(b"PK\x01\x02") > _ENTRIES:  # before a list is made of them
+        raise Refused(_SENTENCE.format("it holds other files"))
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             files = archive.infolist()
@@ -116,19 +118,25 @@ def _unpacked(content: bytes, most: int) -> dict[str, bytes]:
             if sorted(names) != sorted({_ABOUT, _MODEL, _ALBUM}):
                 raise Refused(_SENTENCE.format("it holds other files"))
             for file in files:
+                if file.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                    raise Refused(_SENTENCE.format("it is packed in another way"))
                 with archive.open(file) as stream:
                     # What a header says of sizes may be a lie: count what comes out.
                     parts[file.filename] = stream.read(most + 1)
                 most -= len(parts[file.filename])
                 if most < 0:
                     raise TooMuch("the file unpacks to more than this service takes")
-    except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, RuntimeError,
-            EOFError, zlib.error) as error:  # fmt: skip
+    except ServiceError:
+        raise
+    except Exception as error:  # whatever it holds, it is no archive
         raise Refused(_SENTENCE.format(" ".join(str(error).split()))) from error
     return parts
 
 
 def _learner(content: bytes) -> Any:
+    # A header of nothing but brackets becomes objects of twenty times its size.
+    if int.from_bytes(content[:8], "little") > _HEADER:
+        raise Refused(_SENTENCE.format("its header is too large"))
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / _MODEL
         path.write_bytes(content)
@@ -139,16 +147,16 @@ def _learner(content: bytes) -> Any:
             raise Refused(told) from error
         except Exception as error:  # a header that was made to mislead
             raise Refused(_SENTENCE.format(type(error).__name__)) from error
-    if type(learner) not in _KINDS:
+    if type(learner).__name__ not in _KINDS:  # what can be loaded is imparo's, each name once
         raise Refused(
             f"the file holds a {type(learner).__name__}, and only learners that learn on can "
-            f"be imported: {', '.join(kind.__name__ for kind in _KINDS)}"
+            f"be imported: {', '.join(_KINDS)}"
         )
     return learner
 
 
 def _about(content: bytes | None, learner: Any) -> dict[str, Any]:
-    about = {"kind": _KINDS[type(learner)], "features": "vectors",
+    about = {"kind": _KINDS[type(learner).__name__], "features": "vectors",
              "n_inputs": None, "n_outputs": None}  # fmt: skip
     if content is not None:
         try:
@@ -158,6 +166,8 @@ def _about(content: bytes | None, learner: Any) -> dict[str, Any]:
             raise Refused(_SENTENCE.format("about.json")) from error
         if features not in ("vectors", "pixels", "network"):
             raise Refused(_SENTENCE.format("its features are unknown here"))
+        if features != "vectors" and about["kind"] != "classifier":
+            raise Refused(_SENTENCE.format("only classifiers learn images"))
         about["features"] = features
     return about
 
@@ -165,7 +175,7 @@ def _about(content: bytes | None, learner: Any) -> dict[str, Any]:
 def _album(content: bytes) -> dict[str, Any]:
     try:
         state = decode(content)
-        Album.check(state)
+        check_album(state)
     except Exception as error:  # whatever it holds, it is no album
         raise Refused(_SENTENCE.format("its pictures and curves")) from error
     return state
@@ -173,16 +183,8 @@ def _album(content: bytes) -> dict[str, Any]:
 
 def _try_out(learner: Any, limits: Limits) -> None:
     """Raise unless a learner answers and learns as one of its kind does."""
-    if not hasattr(learner, "n_seen_"):
-        return
     try:
-        width = int(learner.n_features_in_)
-        if not 1 <= width <= limits.columns:
-            raise TooMuch(f"the learner takes rows of {width} numbers, too many for here")
-        for name in ("_recursions", "_recursion"):
-            for recursion in np.atleast_1d(getattr(learner, name, [])):
-                check_features(recursion.n_features, limits)
-        learner.predict(np.zeros((1, width)))
+        check_learner(learner, limits)
     except TooMuch:
         raise
     except Exception as error:

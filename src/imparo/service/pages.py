@@ -4,8 +4,9 @@ import mimetypes
 from dataclasses import asdict
 from importlib.resources import files
 from typing import Any
+from urllib.parse import parse_qs
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from imparo import __version__
@@ -54,8 +55,10 @@ async def icon() -> Response:
 
 
 @router.post("/api/session", include_in_schema=False)
-async def session(request: Request, token: str = Form(max_length=1000)) -> Response:
+async def session(request: Request) -> Response:
     """Give a browser a cookie for the token."""
+    sent = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=8)
+    token = sent.get("token", [""])[0]
     client = request.client.host if request.client else "unknown"
     cookie = request.app.state.guard.login(token, client)
     if cookie is None:

@@ -2,14 +2,16 @@
 
 import asyncio
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 
 from imparo.service.errors import Busy
-from imparo.service.robot_view import ArmShow
 from imparo.service.service import Service
 from imparo.service.streams import counted
+
+if TYPE_CHECKING:
+    from imparo.service.robot_view import ArmShow
 
 router = APIRouter()
 _RATE = 10.0  # samples a second at speed 1
@@ -35,8 +37,15 @@ async def robot(socket: WebSocket) -> None:
     await counted(socket, service, "robot", run)
 
 
+def _arm() -> "ArmShow":
+    # What moves arms takes a second to import, and most services never do.
+    from imparo.service.robot_view import ArmShow
+
+    return ArmShow()
+
+
 async def _play(socket: WebSocket) -> None:
-    show = await asyncio.to_thread(ArmShow)
+    show = await asyncio.to_thread(_arm)
     await socket.send_text(json.dumps({"about": show.about()}))
     commands: asyncio.Queue[str] = asyncio.Queue(16)
     reader = asyncio.create_task(_read(socket, commands))
@@ -67,7 +76,7 @@ async def _read(socket: WebSocket, commands: "asyncio.Queue[str]") -> None:
         return  # gone, or not text
 
 
-async def _obey(socket: WebSocket, show: ArmShow, text: str) -> None:
+async def _obey(socket: WebSocket, show: "ArmShow", text: str) -> None:
     try:
         wanted: Any = json.loads(text) if len(text) < 10_000 else None
         if not isinstance(wanted, dict):

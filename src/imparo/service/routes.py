@@ -226,7 +226,7 @@ async def ask_picture(
     found = await live.ask(row, recoding)
     return {
         "answer": found["answers"][0], "confidence": found["confidence"][0],
-        "classes": found["classes"], "probabilities": found["probabilities"],
+        "classes": found["classes"], "probabilities": found["probabilities"][0],
     }  # fmt: skip
 
 

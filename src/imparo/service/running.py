@@ -1,5 +1,6 @@
 """A service at work: listening, until it is told to end."""
 
+import gc
 import logging
 import os
 import signal
@@ -30,6 +31,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets)
         if not self.started:
             return
+        # What there is now stays: looking through all of it again would stop the service for
+        # a tenth of a second, now and then.
+        gc.collect()
+        gc.freeze()
         port = self.servers[0].sockets[0].getsockname()[1]
         url = address_of(self._settings, port)
         _log.info("ready", extra={"url": url, "folder": str(self._settings.folder)})

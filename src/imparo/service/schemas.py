@@ -197,7 +197,7 @@ class ImageAnswer(BaseModel):
     answer: Label
     confidence: float
     classes: list[Label]
-    probabilities: list[list[float]]
+    probabilities: list[float]
 
 
 class ClassState(BaseModel):
