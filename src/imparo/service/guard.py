@@ -26,11 +26,12 @@ POLICY = (
     "media-src 'self' blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; "
     "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
-_HEADERS = [
+#: Of every answer.
+HEADERS = [
     (b"content-security-policy", POLICY.encode()),
     (b"x-content-type-options", b"nosniff"),
     (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),
     (b"cross-origin-opener-policy", b"same-origin"),
     (b"cross-origin-resource-policy", b"same-origin"),
     (b"permissions-policy", b"camera=(self), microphone=(), geolocation=()"),
@@ -63,6 +64,7 @@ class Guard:
         self._keeper = Doorkeeper(settings.token, settings.tls)
         self._rates = rates
         self._wrong = Rates(_WRONG_RATE, _WRONG)
+        self._held = 0  # bytes of bodies that are in memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -74,6 +76,8 @@ class Guard:
         reply = _Reply(scope, send)
         try:
             refusal = self._refusal(scope, headers, address)
+            # Nobody reads cookies further on, and some take the standard library seconds.
+            scope["headers"] = [pair for pair in scope["headers"] if pair[0] != b"cookie"]
             if refusal is not None:
                 await refusal(reply)
             elif scope["type"] == "websocket":
@@ -85,6 +89,7 @@ class Guard:
                 raise
             await reply.problem(error)
         finally:
+            self._held -= scope.get("imparo.bytes", 0)
             self._tell(scope, reply, time.perf_counter() - start)
 
     # Whether it may pass.
@@ -184,10 +189,14 @@ class Guard:
                     "arrive; nothing was done: send it again"
                 )) from None  # fmt: skip
             if message["type"] == "http.request":
-                got += len(message.get("body", b""))
+                got += (size := len(message.get("body", b"")))
+                self._held += size
+                scope["imparo.bytes"] = got
                 ended = not message.get("more_body", False)
                 if got > most:
                     raise _noted(scope, too_much)
+                if self._held > self._limits.arriving_bytes:
+                    raise _noted(scope, Busy("too much is arriving at once; try again"))
             return message
 
         return limited
@@ -220,7 +229,7 @@ class _Reply:
         if message["type"] == "http.response.start":
             self.status, self.begun = message["status"], True
             named = {name for name, _ in message.get("headers", [])}
-            more = [pair for pair in _HEADERS if pair[0] not in named]
+            more = [pair for pair in HEADERS if pair[0] not in named]
             if b"cache-control" not in named:
                 more.append((b"cache-control", b"no-store"))
             message = {**message, "headers": [*message.get("headers", []), *more]}

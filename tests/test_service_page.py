@@ -1,0 +1,273 @@
+"""The page in a real browser: things are drawn, taught and known, also after a kill -9.
+
+Needs Chromium on the machine (Debian's package chromium); skipped where there is none.
+"""
+
+import os
+import shutil
+import signal
+from contextlib import contextmanager
+
+import pytest
+
+from service_tools import served, until
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which(
+    "google-chrome"
+)  # fmt: skip
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+
+_OPTIONS = [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+    "--disable-background-networking", "--disable-component-update", "--disable-sync",
+    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
+]  # fmt: skip
+# Where the browser's messages of errors that a test makes itself are allowed.
+_AWAY = ("Failed to load resource", "WebSocket", "ERR_CONNECTION")
+
+
+@contextmanager
+def browser(**settings):
+    """Yield a context of a browser, and what its pages complained of."""
+    with playwright.sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=_OPTIONS)
+        try:
+            yield chromium.new_context(
+                **{"viewport": {"width": 1280, "height": 900}, **settings}
+            )
+        finally:
+            chromium.close()
+
+
+def opened(context, url, complaints):
+    page = context.new_page()
+    page.set_default_timeout(30_000)
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda told: told.type == "error" and complaints.append(told.text))
+    page.goto(url)
+    return page
+
+
+STROKES = {
+    "circle": [[(0.5 + 0.3 * x, 0.5 + 0.3 * y) for x, y in
+                ((1, 0), (0.7, 0.7), (0, 1), (-0.7, 0.7), (-1, 0), (-0.7, -0.7), (0, -1),
+                 (0.7, -0.7), (1, 0))]],
+    "line": [[(0.2, 0.2), (0.8, 0.8)]],
+    "cross": [[(0.2, 0.5), (0.8, 0.5)], [(0.5, 0.2), (0.5, 0.8)]],
+    "corner": [[(0.25, 0.2), (0.25, 0.8), (0.8, 0.8)]],
+}  # fmt: skip
+
+
+def draw(page, kind, shift=0.0):
+    if page.locator("#pad-clear").is_enabled():
+        page.click("#pad-clear")
+    page.locator("#pad").scroll_into_view_if_needed()
+    box = page.locator("#pad").bounding_box()
+    for stroke in STROKES[kind]:
+        for i, (x, y) in enumerate(stroke):
+            place = (
+                box["x"] + (x + shift) * box["width"], box["y"] + (y - shift) * box["height"]
+            )  # fmt: skip
+            page.mouse.move(*place, steps=4)
+            if i == 0:
+                page.mouse.down()
+        page.mouse.up()
+
+
+def card(page, label):
+    return page.locator(f'.class-card[data-label="{label}"]')
+
+
+def teach(page, client, kind, times=3):
+    before = shown(client).get(kind, 0)
+    for k in range(times):
+        page.fill("#name-field", kind)
+        draw(page, kind, shift=0.03 * (k - 1))
+        page.click("#teach-button")
+        until(lambda k=k: shown(client).get(kind, 0) == before + k + 1)
+    card(page, kind).wait_for()
+
+
+def learner(client):
+    found = client.get("/api/learners").json()["learners"]
+    return found[0] if found else None
+
+
+def shown(client):
+    found = learner(client)
+    return {part["label"]: part["shown"] for part in found["classes"]} if found else {}
+
+
+def recognised(page, kind):
+    draw(page, kind, shift=0.02)
+    page.wait_for_selector(f'#answer[data-label="{kind}"]')
+
+
+def test_three_drawn_classes_then_a_fourth_and_all_is_there_after_a_kill(tmp_path):
+    complaints = []
+    folder = tmp_path / "learners"
+    with browser() as context:
+        with served(folder) as service, service.client() as client:
+            page = opened(context, service.url, complaints)
+            page.click('[data-source="draw"]')
+            for kind in ("circle", "line", "cross"):
+                teach(page, client, kind)
+            for kind in ("circle", "line", "cross"):
+                recognised(page, kind)
+            teach(page, client, "corner")
+            recognised(page, "corner")
+            assert shown(client) == dict.fromkeys(STROKES, 3)
+            assert not complaints
+            pictures = thumbnails(page)
+            service.process.send_signal(signal.SIGKILL)
+            service.process.wait()
+            page.locator("#banner").wait_for(state="visible")
+            port = service.port
+        with served(folder, "--port", port) as service, service.client() as client:
+            page.reload()
+            page.click('[data-source="draw"]')
+            for kind in STROKES:
+                card(page, kind).wait_for()
+            assert shown(client) == dict.fromkeys(STROKES, 3)
+            assert thumbnails(page) == pictures
+            assert not page.locator("#banner").is_visible()
+            for kind in STROKES:
+                recognised(page, kind)
+            for chart in ("#chart-accuracy", "#chart-ms", "#chart-memory"):
+                assert "12" in page.locator(chart).inner_html()  # examples seen
+            assert page.locator("#confusion td").count() >= 9
+            assert shown(client) == dict.fromkeys(STROKES, 3)  # asking has taught nothing
+    assert not [said for said in complaints if not said.startswith(_AWAY)], complaints
+
+
+def thumbnails(page):
+    page.wait_for_function(
+        "() => [...document.querySelectorAll('.class-card img')].length > 0 && "
+        "[...document.querySelectorAll('.class-card img')].every(i => i.complete)"
+    )
+    return page.evaluate(
+        """() => Object.fromEntries([...document.querySelectorAll('.class-card')].map(card =>
+        [card.dataset.label, [...card.querySelectorAll('img')].filter(i => i.naturalWidth > 0
+        ).length]))"""
+    )
+
+
+def test_alpha_is_seen_at_once_and_kept(tmp_path):
+    complaints = []
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        page = opened(context, service.url, complaints)
+        page.click('[data-source="draw"]')
+        for kind, times in (("circle", 6), ("line", 1)):
+            teach(page, client, kind, times)
+        recognised(page, "line")
+        with page.expect_request(lambda sent: "recoding=0.1" in sent.url):
+            page.evaluate(
+                """() => { const slider = document.querySelector('#alpha');
+                slider.value = '0.1'; slider.dispatchEvent(new Event('input',
+                {bubbles: true})); }"""
+            )
+        assert learner(client)["recoding"]["setting"] == "auto"  # a preview sets nothing
+        page.evaluate(
+            """() => document.querySelector('#alpha').dispatchEvent(
+            new Event('change', {bubbles: true}))"""
+        )
+        until(lambda: learner(client)["recoding"]["setting"] == 0.1)
+        assert not complaints
+
+
+def test_the_camera_is_taught_by_holding_with_the_keyboard(tmp_path):
+    complaints = []
+    with (
+        browser(permissions=["camera"]) as context,
+        served(tmp_path) as service,
+        service.client() as client,
+    ):
+        page = opened(context, service.url, complaints)
+        page.click('[data-source="camera"]')
+        start = page.get_by_role("button", name="Start camera")
+        if start.is_visible():
+            start.click()
+        page.fill("#name-field", "clock")
+        page.focus("#teach-button")
+        page.wait_for_function("() => !document.querySelector('#teach-button').disabled")
+        page.keyboard.down("Space")
+        until(lambda: shown(client).get("clock", 0) >= 4)
+        page.keyboard.up("Space")
+        page.wait_for_selector('#answer[data-label="clock"]')
+        taught = shown(client)["clock"]
+        page.wait_for_timeout(1500)
+        assert shown(client)["clock"] <= taught + 2  # what was under way; then it only asks
+        assert not complaints
+
+
+def test_names_are_text_and_never_markup(tmp_path):
+    complaints, name = [], '<img src=x onerror="alert(1)"><b>mug</b>'
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        page = opened(context, service.url, complaints)
+        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.click('[data-source="draw"]')
+        page.fill("#name-field", name)
+        draw(page, "circle")
+        page.click("#teach-button")
+        until(lambda: shown(client) == {name: 1})
+        page.locator(".class-card").wait_for()
+        assert name in page.locator(".class-card").inner_text()
+        assert page.locator(".class-card b").count() == 0
+        assert not complaints
+
+
+def test_the_robot_view_plays_and_takes_a_payload(tmp_path):
+    complaints = []
+    with browser() as context, served(tmp_path) as service:
+        page = opened(context, f"{service.url}/#robot", complaints)
+        page.wait_for_function(
+            "() => document.querySelectorAll('#chart-force path, #chart-force polyline')"
+            ".length >= 3",
+            timeout=60_000,
+        )
+        button = page.locator("#payload-button")
+        assert button.get_attribute("aria-pressed") == "false"
+        button.click()
+        page.wait_for_selector('#payload-button[aria-pressed="true"]')
+        page.click('[data-view="teach"]')
+        page.locator("#teach-button").wait_for()
+        assert not complaints
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_wider_than_the_window_and_every_control_has_a_name(tmp_path, width):
+    complaints = []
+    size = {"width": width, "height": 740}
+    with browser(viewport=size, has_touch=width < 500) as context, served(tmp_path) as service:
+        for view in ("teach", "robot"):
+            page = opened(context, f"{service.url}/#{view}", complaints)
+            page.locator(f'[data-view="{view}"]').wait_for()
+            assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+            assert page.evaluate(_NAMELESS) == []
+            page.close()
+        assert not complaints
+
+
+_NAMELESS = """() => [...document.querySelectorAll('button, input, select, a[href]')]
+  .filter(e => e.offsetParent !== null)
+  .filter(e => !(e.innerText || '').trim() && !e.getAttribute('aria-label') &&
+    !e.getAttribute('aria-labelledby') && !(e.labels && e.labels.length) && !e.title)
+  .map(e => e.outerHTML.slice(0, 120))"""
+
+
+def test_with_a_token_the_printed_link_opens_the_page(tmp_path):
+    complaints, token = [], "a-token-for-the-browser"
+    env = {**os.environ, "IMPARO_TOKEN": token}
+    with browser() as context, served(tmp_path, env=env) as service:
+        page = opened(context, service.url, [])
+        assert page.locator("#teach-button").count() == 0  # only a field for the token
+        page.fill("input[name=token]", token)
+        page.click("button")
+        page.locator("#teach-button").wait_for()
+        other = opened(
+            context.browser.new_context(), f"{service.url}/?token={token}", complaints
+        )
+        other.locator("#teach-button").wait_for()
+        assert token not in other.url
+        assert not complaints
