@@ -16,6 +16,7 @@ from benchmarks import (
     memory,
     nystrom,
     rare_classes,
+    service,
     sgm,
     tables,
 )
@@ -33,6 +34,7 @@ BENCHMARKS = {
     "factors": factors.main,
     "lifelong": lifelong.main,
     "dynamics": dynamics.main,
+    "service": service.main,
     "memory": memory.main,
     "files": files.main,
 }
