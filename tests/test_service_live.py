@@ -89,7 +89,7 @@ def test_what_waits_together_is_learned_together(make):
         await first
         return await asyncio.gather(*waiting)
 
-    live.desk.each, sizes = 1e-9, blocks_learned(live)
+    live.desk.room, sizes = 1000, blocks_learned(live)
     done = asyncio.run(run())
     assert sizes == [40]
     assert {job.number for job in done} == {1}  # one record, and one sync to disk
@@ -141,7 +141,7 @@ def test_one_bad_example_does_not_spoil_those_beside_it(make, bad):
         await first
         return await asyncio.gather(*tasks, return_exceptions=True)
 
-    live.desk.each = 1e-9
+    live.desk.room = 1000
     done = asyncio.run(run())
     assert [isinstance(one, Refused) for one in done].index(True) == 10
     assert sum(isinstance(one, Exception) for one in done) == 1
@@ -154,7 +154,9 @@ def test_a_long_block_is_learned_in_parts_and_others_are_answered_between(make):
 
     async def run():
         await live.teach(X[:20], y[:20])
-        live.desk.each = 0.001  # 20 rows a round
+        sizes.clear()
+        live.desk.room = 20
+        live.desk._pace = lambda rows, seconds: None
 
         async def long():
             job = await live.teach(X, y)
@@ -172,8 +174,8 @@ def test_a_long_block_is_learned_in_parts_and_others_are_answered_between(make):
 
     job = asyncio.run(run())
     assert order == ["answered", "taught"]
-    assert max(sizes[1:]) < 500
-    assert sum(sizes[1:]) == job.done == len(job.answers) == 500
+    assert set(sizes) == {20}
+    assert sum(sizes) == job.done == len(job.answers) == 500
     both = np.concatenate([X[:20], X]), y[:20] + y
     assert bits(live.learner) == bits(classifier().partial_fit(*both))
 
@@ -321,3 +323,37 @@ def test_watchers_hear_of_changes_and_of_nothing_else(make):
         assert not event.is_set()
 
     asyncio.run(run())
+
+
+def test_blocks_grow_while_they_are_quick_and_shrink_when_they_are_not(make):
+    desk = make().desk
+    desk.room = 8
+    desk._pace(8, 0.001)
+    assert desk.room == 16
+    desk._pace(3, 0.001)  # less came than there was room for: that tells nothing
+    assert desk.room == 16
+    desk._pace(16, 0.03)
+    assert desk.room == 16
+    desk._pace(16, 0.1)
+    assert desk.room == 8
+    for _ in range(10):
+        desk._pace(1, 1.0)
+    assert desk.room == 1
+
+
+def test_a_block_that_ends_in_the_middle_says_how_far_it_came(make, monkeypatch):
+    live, (X, y) = make(), examples(100)
+    live.desk.room, live.desk._pace = 30, lambda rows, seconds: None
+    append = live.learner._journal.append
+
+    def full(payload):
+        if live.learner.number == 2:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return append(payload)
+
+    monkeypatch.setattr(live.learner._journal, "append", full)
+    with pytest.raises(Unavailable, match="60 of 100 rows were learned") as caught:
+        asyncio.run(live.teach(X, y))
+    assert "nothing was done" not in str(caught.value)
+    monkeypatch.undo()
+    assert bits(live.learner) == bits(classifier().partial_fit(X[:60], y[:60]))

@@ -1,6 +1,7 @@
 """``imparo serve``: learners that are taught by showing, over HTTP and on a page."""
 
 import json
+import socket
 from pathlib import Path
 
 import click
@@ -107,6 +108,9 @@ def serve(
         shown = f"{url}?token={settings.token}" if made else url
         if log == "text":
             out.print(f"Teach it by showing: {shown}", soft_wrap=True, highlight=False)
+            if host in ("0.0.0.0", "::"):
+                there = shown.replace("localhost", socket.gethostname())
+                out.print(f"On other machines:   {there}", soft_wrap=True, highlight=False)
             out.print(f"Learners: {settings.folder}", soft_wrap=True, highlight=False)
             out.print("Ctrl-C ends it; everything taught is kept.", highlight=False)
         elif made:

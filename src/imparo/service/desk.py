@@ -22,6 +22,11 @@ from imparo.service.settings import Limits
 Outcome = tuple[Job, Any, BaseException | None]
 _log = logging.getLogger("imparo.service")
 
+# Rows that are learned together before it is known how long that takes, and at most.
+_ROOM, _MOST = 16, 1024
+# Seconds that learning may take while others wait: with less there is room for twice as many
+# rows, with twice as much for half of them.
+_ROUND = 0.02
 # Lessons after which the size of the model is looked at again.
 _WEIGH = 64
 
@@ -43,8 +48,8 @@ class Desk:
     learner : DurableLearner
     album : Album
     is_classifier : bool
-    each : float
-        Seconds to learn a row, as far as is known.
+    room : int
+        Rows that are learned together, so that those that ask need not wait for long.
     """
 
     def __init__(
@@ -59,7 +64,7 @@ class Desk:
             self.learner.close()
             raise
         self.is_classifier = is_classifier(self.learner._learner)
-        self.each = 1e-3
+        self.room = _ROOM
         self._memory, self._since_weighed = 0, _WEIGH
 
     def call(self, job: CallJob) -> list[Outcome]:
@@ -116,7 +121,10 @@ class Desk:
         except BaseException as error:
             told = explained(error)
             if job.done:
-                told = type(told)(f"{told}; {job.done} of {len(job.X)} rows were learned")
+                said = str(told).removesuffix("; nothing was done")
+                told = type(told)(
+                    f"{said}; {job.done} of {len(job.X)} rows were learned, the others not"
+                )
             return [(job, None, told)]
         return [] if job.done < len(job.X) else [(job, job, None)]
 
@@ -130,7 +138,7 @@ class Desk:
         start = time.perf_counter()
         number = self.learner.learn(X, y)
         seconds = time.perf_counter() - start
-        self.each = 0.8 * self.each + 0.2 * max(seconds / len(X), 1e-6)
+        self._pace(len(X), seconds)
         seen = self._note(y, answers, squares, seconds, len(X))
         place = 0
         for job, rows, _ in parts:
@@ -140,6 +148,13 @@ class Desk:
                 its = [None] * len(rows) if answers is None else answers[place:][: len(rows)]
                 job.answers = (job.answers or []) + its
             place += len(rows)
+
+    def _pace(self, rows: int, seconds: float) -> None:
+        # Not by seconds a row: a block has a cost of its own, a sync to disk above all.
+        if seconds > 2 * _ROUND:
+            self.room = max(1, min(self.room, rows) // 2)
+        elif seconds < _ROUND and rows > self.room // 2:
+            self.room = min(2 * self.room, _MOST)
 
     def _before(self, X: Array, y: Any) -> tuple[list[Any] | None, float | None]:
         """Return answers before learning, or the mean squared error, if anything is known."""

@@ -17,6 +17,7 @@ import imparo.lifelong
 from imparo.journal.locks import Lock
 from imparo.lifelong import IncrementalClassifier
 from imparo.persistence import sync_folder, write_atomically
+from imparo.service.desk import explained
 from imparo.service.errors import Conflict, Missing, TooMuch, Unavailable
 from imparo.service.live import LiveLearner
 from imparo.service.metrics import Metrics
@@ -41,12 +42,15 @@ class Entry:
         None where it is damaged.
     reason : str or None
         Why it could not be opened.
+    last : dict or None
+        Its state when it was last told.
     """
 
     def __init__(self, name: str, about: dict[str, Any]) -> None:
         self.name, self.about = name, about
         self.live: LiveLearner | None = None
         self.reason: str | None = None
+        self.last: dict[str, Any] | None = None
 
     def at_work(self) -> LiveLearner:
         """Return the learner, or raise where it is damaged."""
@@ -154,7 +158,7 @@ class Learners:
     async def create(self, new: New) -> Entry:
         """Make a learner that has learned nothing."""
         width = n_inputs_of(new)
-        learner = learner_of(new, self.settings.limits)
+        learner = await asyncio.to_thread(learner_of, new, self.settings.limits)
         self.check_room(check_size(new, width, self.settings.limits))
         about = {
             "kind": new.kind, "features": new.features, "n_inputs": width,
@@ -185,12 +189,18 @@ class Learners:
                 f"there are {len(self._entries)} learners, and this service keeps at most "
                 f"{self.settings.limits.learners}; delete some first"
             )
+        if (self.folder / name).exists():
+            raise Conflict(
+                f"{name!r} is taken by another file in the folder; choose another name"
+            )
         self._busy.add(name)
         created = datetime.now(UTC).isoformat(timespec="seconds")
         entry = Entry(name, {"format": _FORMAT, **about, "created": created})
         try:
             await asyncio.to_thread(self._make, entry, learner, fill)
             self._entries[name] = entry
+        except Exception as error:
+            raise explained(error) from error
         finally:
             self._busy.discard(name)
         self._count()
@@ -211,7 +221,11 @@ class Learners:
         except BaseException:
             shutil.rmtree(making, ignore_errors=True)
             raise
-        self._start(entry, self.folder / entry.name)
+        try:
+            self._start(entry, self.folder / entry.name)
+        except BaseException:
+            self._remove(entry)
+            raise
 
     async def delete(self, name: str) -> None:
         """Remove a learner and all that it knows."""

@@ -22,8 +22,6 @@ from imparo.service.settings import Limits
 Result = TypeVar("Result")
 _log = logging.getLogger("imparo.service")
 
-# Seconds that learning may take before those that ask are answered.
-_ROUND = 0.02
 # Rows that are answered by one product.
 _ASKED = 4096
 
@@ -126,7 +124,7 @@ class LiveLearner:
                     self._condition.wait()
                 if not (self._lessons or self._questions):
                     return
-                rows = max(1, min(int(_ROUND / self.desk.each), 1024))
+                rows = self.desk.room
                 lessons = self._lessons.take(rows)
                 questions = self._questions.take(_ASKED)
             self._metrics.waiting.labels(self.name).set(self._lessons.rows)

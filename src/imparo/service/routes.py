@@ -32,7 +32,7 @@ from imparo.service.schemas import (
     Teach,
 )
 from imparo.service.service import Service
-from imparo.service.states import recoding_curve, state_of
+from imparo.service.states import recoding_curve, state_of, states_of
 
 _IMAGES = ("image/jpeg", "image/png", "image/webp")
 _BODY: dict[str, Any] = {
@@ -101,8 +101,7 @@ async def _state(request: Request, name: str, status: int = 200) -> JSONResponse
 @router.get("/learners", response_model=States)
 async def learners(request: Request) -> Any:
     """List all learners."""
-    entries = service_of(request).learners.all()
-    return _json({"learners": [await state_of(entry) for entry in entries]})
+    return _json({"learners": await states_of(service_of(request).learners.all())})
 
 
 @router.post("/learners", response_model=State, status_code=201)
@@ -332,7 +331,8 @@ async def bring(request: Request, name: Name) -> Any:
     """Make a learner of a file: an exported one, or one of imparo.save."""
     service = service_of(request)
     content = await request.body()
-    found = await asyncio.to_thread(moving.Imported, content, service.limits)
-    service.learners.check_room(found.size)
-    await service.learners.add(name, found.about, found.learner, found.filler())
+    async with service.importing:  # to look at one takes several times its size
+        found = await asyncio.to_thread(moving.Imported, content, service.limits)
+        service.learners.check_room(found.size)
+        await service.learners.add(name, found.about, found.learner, found.filler())
     return await _state(request, name, 201)

@@ -299,7 +299,7 @@ class About(BaseModel):
 
     version: str
     token_needed: bool
-    limits: dict[str, float]
+    limits: dict[str, int | float]
 
 
 class Problem(BaseModel):

@@ -1,5 +1,6 @@
 """What a learner says of itself."""
 
+import asyncio
 import math
 from typing import Any
 
@@ -8,6 +9,8 @@ from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
 
 _ALPHAS = 21
+# Seconds that a list of learners waits for one that is merging, say.
+_PATIENCE = 0.5
 
 
 async def state_of(entry: Entry) -> dict[str, Any]:
@@ -20,7 +23,25 @@ async def state_of(entry: Entry) -> dict[str, Any]:
     live = entry.live
     if live is None:
         return {**about, "status": "damaged", "reason": entry.reason}
-    return {**about, **await live.look(lambda: _known(live))}
+    known = await live.look(lambda: _known(live))
+    entry.last = {**about, **known}
+    return entry.last
+
+
+async def states_of(entries: list[Entry]) -> list[dict[str, Any]]:
+    """Return the states of all; of one that is busy for long, the last that was told."""
+    return list(await asyncio.gather(*(_soon(entry) for entry in entries)))
+
+
+async def _soon(entry: Entry) -> dict[str, Any]:
+    if entry.last is None:
+        return await state_of(entry)
+    asked = asyncio.create_task(state_of(entry))
+    done, _ = await asyncio.wait([asked], timeout=_PATIENCE)
+    if done:
+        return asked.result()
+    asked.add_done_callback(lambda task: task.exception())  # told to nobody
+    return entry.last
 
 
 def _known(live: LiveLearner) -> dict[str, Any]:
