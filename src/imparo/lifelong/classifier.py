@@ -329,24 +329,40 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
         return self._assessed(X, recoding)
 
     @available_if(_holds_out)
-    def recoding_curve(self, alphas: Any = None) -> tuple[Array, Array, Array]:
-        """Return how often each class is found at each α, on the examples that are held out.
+    def recoding_curve(
+        self, alphas: Any = None, learned: tuple[Any, Any] | None = None
+    ) -> tuple[Array, Array, Array]:
+        """Return how often each class is found at each α, on examples it is judged by.
+
+        Those are the examples that are held out. Of a class with fewer than three of these,
+        others can be given that were learned: each is answered as if it had not been, by
+        leave-one-out in closed form, f₋ᵢ = (f − hᵢyᵢ)/(1 − hᵢ) with its leverage hᵢ, at a cost
+        of D² each.
 
         Parameters
         ----------
         alphas : array of shape (k,), optional
             From 0 to 1; 21 of them if None.
+        learned : X of shape (n, d) and y of shape (n,), optional
+            Examples that were learned, not held out, once each and with weight 1; for
+            learners that do not forget.
 
         Returns
         -------
         alphas : array of shape (k,)
         found : array of shape (T, k)
-            Shares, in the order of ``classes_``; NaN for classes of which none is held out.
-        held_out : array of shape (T,)
-            Examples held out of each.
+            Shares, in the order of ``classes_``; NaN for classes without examples to judge by.
+        judged : array of shape (T,)
+            Examples each class is judged by.
         """
         self._chosen()
-        return self._curve(np.linspace(0, 1, 21) if alphas is None else np.asarray(alphas))
+        if learned is not None and self.forgetting != 1:
+            raise ValueError(
+                f"forgetting={self.forgetting!r} has left an unknown part of what was learned; "
+                "leave learned out"
+            )
+        grid = np.linspace(0, 1, 21) if alphas is None else np.asarray(alphas, float)
+        return self._curve(grid, learned)
 
     def recode(self, recoding: Any) -> Self:
         """Set α: the parameter ``recoding``, and the confidence that goes with it.

@@ -14,6 +14,9 @@ from imparo.lifelong.labels import labels_of, sorted_classes
 from imparo.lifelong.recursion import DELAY, Judged
 from imparo.lifelong.reservoir import Example, Reservoir
 
+# Examples held out of a class below which others may judge it, too.
+_FEW = 3
+
 
 class Assessment(NamedTuple):
     """Answers of a classifier, and what they rest on.
@@ -281,18 +284,45 @@ class ClassLearner(Learner):
             answers[i] = self.unknown_label
         return answers
 
-    def _curve(self, alphas: Array) -> tuple[Array, Array, Array]:
-        """Return α, shares found of each class held out, and how many are held out."""
+    def _curve(self, alphas: Array, learned: Any) -> tuple[Array, Array, Array]:
+        """Return α, shares found of each class, and by how many examples it is judged."""
         held, T = self._reservoir, len(self._labels)
-        counts = np.bincount(held.codes, minlength=T)
-        found = np.full((T, len(alphas)), np.nan)
+        judged = np.bincount(held.codes, minlength=T)
+        right = np.zeros((T, len(alphas)))
         if len(held):
             F = self._chosen().predict(held.rows)
             for j, alpha in enumerate(alphas):
-                right = np.argmax(self._recoded(F, float(alpha)), axis=1) == held.codes
-                sums = np.bincount(held.codes, weights=right, minlength=T)
-                found[counts > 0, j] = sums[counts > 0] / counts[counts > 0]
-        return alphas, found[self._order], counts[self._order]
+                hits = np.argmax(self._recoded(F, float(alpha)), axis=1) == held.codes
+                right[:, j] = np.bincount(held.codes, weights=hits, minlength=T)
+        if learned is not None:
+            self._add_left_out(learned, alphas, judged, right)
+        found = np.full((T, len(alphas)), np.nan)
+        found[judged > 0] = right[judged > 0] / judged[judged > 0, None]
+        return alphas, found[self._order], judged[self._order]
+
+    def _add_left_out(
+        self: Any, learned: Any, alphas: Array, judged: Array, right: Array
+    ) -> None:
+        """Judge classes of which few are held out by examples that were learned, in place."""
+        X, y = self._checked(learned[0], reset=False), labels_of(learned[1])
+        codes = np.array([self._code(label) for label in y], np.intp)
+        # Without the example there must be another one of its class.
+        asked = (judged[codes] < _FEW) & (self._counts[codes] >= 2)
+        if not asked.any():
+            return
+        recursion, codes = self._chosen(), codes[asked]
+        Phi = self._features_of(X[asked])
+        h = recursion.leverage(Phi)[:, None]
+        F = (recursion.predict(Phi) - h * np.eye(len(judged))[codes]) / (1 - h)
+        for code in np.unique(codes):
+            counts = self._counts.copy()
+            counts[code] -= 1
+            own = F[codes == code]
+            judged[code] += len(own)
+            for j, alpha in enumerate(alphas):
+                factors = recoding.scale(counts, float(alpha))
+                S = np.where(factors > 0, own * factors, -np.inf)
+                right[code, j] += np.count_nonzero(np.argmax(S, axis=1) == code)
 
     def _probabilities(self, S: Array) -> Array:
         return recoding.probabilities(S, self.temperature_, self._n_known, self._power)
