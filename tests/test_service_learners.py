@@ -130,12 +130,33 @@ def test_the_curve_of_recoding_counts_what_is_held_out(client):
     teach(client, "toys", X, y)
     told = client.get("/api/learners/toys/recoding").json()
     local = IncrementalClassifier().fit(X, y)
-    alphas, found, held = local.recoding_curve()
+    alphas, found, judged = local.recoding_curve()
+    assert min(judged) >= 3  # so that nothing else is asked
     assert told["alphas"] == alphas.tolist()
-    assert [part["held_out"] for part in told["classes"]] == held.tolist()
-    assert sum(held) == local.n_held_out_
+    assert [part["judged_by"] for part in told["classes"]] == judged.tolist()
+    assert sum(judged) == local.n_held_out_
     assert np.array_equal([part["found"] for part in told["classes"]], found)
     assert np.allclose(told["accuracy"], found.mean(axis=0))
+
+
+def test_a_class_shown_a_few_times_is_judged_by_leaving_each_out(client, rng):
+    X = np.concatenate([rng.normal(size=(100, 4)), rng.normal(2, 1, size=(3, 4))])
+    y = ["mug", "ball"] * 50 + ["rare"] * 3
+    create(client, "toys", penalty=1.0, recoding=0.0)
+    for x, label in zip(X, y, strict=True):
+        teach(client, "toys", x[None], [label])
+    told = client.get("/api/learners/toys/recoding").json()
+    (rare,) = [part for part in told["classes"] if part["label"] == "rare"]
+    assert rare["judged_by"] == 3
+    for alpha in (0.0, 0.5, 1.0):
+        right = 0
+        for i in range(100, 103):
+            rest = np.arange(103) != i
+            local = IncrementalClassifier(penalty=1.0, recoding=alpha)
+            local.fit(X[rest], np.array(y)[rest])
+            right += local.predict_one(X[i]) == "rare"
+        assert rare["found"][told["alphas"].index(alpha)] == pytest.approx(right / 3)
+    assert rare["found"][0] < rare["found"][-1]  # what the slider is there to show
 
 
 def test_a_regressor_answers_as_the_librarys_does(client, rng):
@@ -468,3 +489,37 @@ def test_a_damaged_learner_does_not_stop_the_others(tmp_path):
 def test_a_folder_is_served_once(tmp_path):
     with opened(tmp_path), pytest.raises(BlockingIOError, match="another process already"):
         create_app(Settings(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "content_type"),
+    [
+        ("teach", b'{"inputs": [[1, 2, 3, 4], [0, 1, 0, 1]], "labels": ["a", "b"]}', "json"),
+        ("ask", b'{"inputs": [1, 2, 3, 4], "recoding": 0.2, "novelty": true}', "json"),
+        ("ask", b'{"inputs": [1, 2, 3, 4]}', "json; charset=utf-8"),
+        ("ask", b'{"inputs": [1, 2, 3, 4]}', "xml"),
+        ("ask", b'{"inputs": [1, 2, 3]}', "json"),
+        ("ask", b'{"inputs": ', "json"),
+        ("ask", b"", "json"),
+        ("teach", b'{"inputs": [1, 2, 3, 4], "labels": "\\ud800"}', "json"),
+        ("teach", b'{"inputs": [1, 2, 3, 4]}', "json"),
+    ],
+)
+def test_the_short_way_does_what_the_route_does(tmp_path, kind, body, content_type):
+    told = []
+    for way in ("short", "long"):
+        app = create_app(Settings(tmp_path / way))
+        whole = TestClient(app, base_url="http://localhost")
+        route = TestClient(app.inner, base_url="http://localhost")
+        with whole:
+            create(whole, "toys", penalty=1.0)
+            teach(whole, "toys", *objects())
+            answer = (whole if way == "short" else route).post(
+                f"/api/learners/toys/{kind}", content=body,
+                headers={"content-type": f"application/{content_type}"},
+            )  # fmt: skip
+            told.append((answer.status_code, answer.json(), kept(whole, "toys", tmp_path)[:2]))
+            if way == "long":
+                assert "content-security-policy" not in answer.headers  # not by the guard
+    (status, said, (model, _)), (other_status, other_said, (other_model, _)) = told
+    assert (status, said, model) == (other_status, other_said, other_model)

@@ -18,6 +18,8 @@ from imparo.service.curves import Curve, FadedMean
 
 # Thumbnails of one class, and of all; pairs of labels that the confusion counts.
 _EACH, _ALL, _PAIRS = 6, 2000, 20_000
+# Examples of one class that are kept to judge it by while few are held out, and bytes of all.
+_ROWS, _ROW_BYTES = 4, 2**24
 # Records are replaced by a snapshot when they take so many bytes.
 _RECORDS = 2**22
 _CURVES = ("accuracy", "error", "milliseconds", "memory")
@@ -79,6 +81,7 @@ class Album:
     def _clear(self) -> None:
         self.confusion: Counter[tuple[str, str]] = Counter()
         self.thumbnails: dict[str, dict[str, bytes]] = {}
+        self.examples: dict[str, list[Any]] = {}
         self.curves = {name: Curve() for name in _CURVES}
         self.means = {name: FadedMean() for name in ("accuracy", "error", "milliseconds")}
         self._drawn = 0
@@ -100,6 +103,16 @@ class Album:
             content = np.frombuffer(jpeg, np.uint8)
             self._change({"op": "picture", "label": key_of(label), "jpeg": content})
 
+    def wants_example(self, label: Any) -> bool:
+        """Return whether an example of this class would be kept to judge it by."""
+        return len(self.examples.get(key_of(label), ())) < _ROWS
+
+    def add_example(self, label: Any, row: Any) -> None:
+        """Keep an example that was learned, if there is room."""
+        kept = sum(part.nbytes for rows in self.examples.values() for part in rows)
+        if self.wants_example(label) and kept + row.nbytes <= _ROW_BYTES:
+            self._change({"op": "example", "label": key_of(label), "row": row.copy()})
+
     def forget(self, label: Any) -> None:
         """Forget a class: its thumbnails, and what was counted of it."""
         self._change({"op": "forget", "label": key_of(label)})
@@ -109,10 +122,13 @@ class Album:
         self._change({"op": "rename", "old": key_of(old), "new": key_of(new)})
 
     def adopt(self, other: dict[str, Any]) -> None:
-        """Take over the pictures of another album, by its state."""
+        """Take over pictures and examples of another album, by its state."""
         for label, pictures in other["thumbnails"].items():
             for jpeg in pictures.values():
                 self.add_picture(json.loads(label), jpeg.tobytes())
+        for label, rows in other["examples"].items():
+            for row in rows:
+                self.add_example(json.loads(label), row)
 
     def _change(self, record: dict[str, Any]) -> None:
         payload = encode(record)
@@ -132,8 +148,11 @@ class Album:
             self._drawn += 1
             kept = self.thumbnails.setdefault(record["label"], {})
             kept[f"{self._drawn:x}"] = record["jpeg"].tobytes()
+        elif kind == "example":
+            self.examples.setdefault(record["label"], []).append(record["row"])
         elif kind == "forget":
             gone = record["label"]
+            self.examples.pop(gone, None)
             self.thumbnails.pop(gone, None)
             for pair in [pair for pair in self.confusion if gone in pair]:
                 del self.confusion[pair]
@@ -161,11 +180,19 @@ class Album:
         for key, jpeg in pictures.items():
             if len(kept) < _EACH:
                 kept[key] = jpeg
+        rows = self.examples.pop(old, [])
+        self.examples[new] = (self.examples.get(new, []) + rows)[:_ROWS]
         for pair in [pair for pair in self.confusion if old in pair]:
             shown, answered = (new if part == old else part for part in pair)
             self.confusion[shown, answered] += self.confusion.pop(pair)
 
     # What is told.
+
+    def judges(self) -> tuple[list[Any], list[Any]]:
+        """Return examples that were learned, and their labels."""
+        rows = [row for found in self.examples.values() for row in found]
+        labels = [json.loads(key) for key, found in self.examples.items() for _ in found]
+        return rows, labels
 
     def picture(self, key: str) -> bytes | None:
         """Return a thumbnail."""
@@ -214,6 +241,7 @@ class Album:
         return {
             "confusion": pairs,
             "thumbnails": pictures,
+            "examples": self.examples,
             "curves": {name: curve.state() for name, curve in self.curves.items()},
             "means": {name: [m.total, m.weight] for name, m in self.means.items()},
             "drawn": self._drawn,
@@ -235,8 +263,11 @@ class Album:
         keys = [key for found in self.thumbnails.values() for key in found]
         if not fits or len(pictures) > _ALL or not all(key.isalnum() for key in keys):
             raise ValueError("these are no thumbnails")
-        for label in self.thumbnails:
+        for label in [*self.thumbnails, *self.examples]:
             json.loads(label)
+        rows = [row for found in self.examples.values() for row in found]
+        if not all(row.ndim == 1 and row.dtype == np.float64 for row in rows):
+            raise ValueError("these are no examples")
 
     def _restore(self, state: dict[str, Any]) -> None:
         self.confusion = Counter({(a, b): int(n) for a, b, n in state["confusion"]})
@@ -244,6 +275,7 @@ class Album:
             label: {key: jpeg.tobytes() for key, jpeg in found.items()}
             for label, found in state["thumbnails"].items()
         }
+        self.examples = {label: list(rows) for label, rows in state["examples"].items()}
         self.curves = {name: Curve.of(state["curves"][name]) for name in _CURVES}
         self.means = {name: FadedMean(*found) for name, found in state["means"].items()}
         self._drawn = int(state["drawn"])

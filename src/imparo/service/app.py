@@ -18,6 +18,7 @@ from imparo.service.errors import ServiceError, told_of
 from imparo.service.guard import Guard
 from imparo.service.service import Service
 from imparo.service.settings import Settings
+from imparo.service.shortcut import Shortcut
 
 _log = logging.getLogger("imparo.service")
 
@@ -71,8 +72,9 @@ def create_app(settings: Settings) -> Any:
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(ClientDisconnect, _of_leaving)
     app.add_exception_handler(Exception, _of_bugs)
-    guard = Guard(app, settings, service.metrics, service.rates)
+    guard = Guard(Shortcut(app, service), settings, service.metrics, service.rates)
     app.state.guard = guard
+    guard.inner = app
     return guard
 
 
@@ -98,7 +100,9 @@ def _said(
 
 
 async def _of_service(request: Request, error: Any) -> JSONResponse:
-    return _said(error.status, str(error), error.retry_after)
+    # A body that is too large, or too slow, may still be coming.
+    left = {"connection": "close"} if "imparo.problem" in request.scope else {}
+    return _said(error.status, str(error), error.retry_after, **left)
 
 
 async def _of_validation(request: Request, error: Any) -> JSONResponse:
@@ -111,7 +115,7 @@ async def _of_validation(request: Request, error: Any) -> JSONResponse:
 async def _of_http(request: Request, error: Any) -> JSONResponse:
     problem = request.scope.get("imparo.problem")
     if problem is not None:
-        return _said(problem.status, str(problem), problem.retry_after)
+        return await _of_service(request, problem)
     return _said(error.status_code, str(error.detail), **(error.headers or {}))
 
 

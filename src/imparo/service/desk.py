@@ -135,11 +135,14 @@ class Desk:
         else:
             y = np.concatenate([np.asarray(outputs) for _, _, outputs in parts])
         answers, squares = self._before(X, y)
+        kept = self._to_keep(y) if self.is_classifier else []
         start = time.perf_counter()
         number = self.learner.learn(X, y)
         seconds = time.perf_counter() - start
         self._pace(len(X), seconds)
         seen = self._note(y, answers, squares, seconds, len(X))
+        for i in kept:
+            self.album.add_example(y[i], X[i])
         place = 0
         for job, rows, _ in parts:
             job.done += len(rows)
@@ -148,6 +151,23 @@ class Desk:
                 its = [None] * len(rows) if answers is None else answers[place:][: len(rows)]
                 job.answers = (job.answers or []) + its
             place += len(rows)
+
+    def _to_keep(self, y: list[Any]) -> list[int]:
+        """Return which examples to keep, to judge by while few of their class are held out."""
+        if not any(map(self.album.wants_example, set(y))):
+            return []
+        shown: Counter[str] = Counter()
+        if self.n_seen:
+            counts = self.learner.shown_.tolist()
+            shown.update(dict(zip(map(key_of, self._classes()), counts, strict=True)))
+        places = []
+        for i, label in enumerate(y):
+            key = key_of(label)
+            shown[key] += 1
+            # Those that it holds out itself are not learned.
+            if self.album.wants_example(label) and shown[key] % self.learner.holdout:
+                places.append(i)
+        return places
 
     def _pace(self, rows: int, seconds: float) -> None:
         # Not by seconds a row: a block has a cost of its own, a sync to disk above all.

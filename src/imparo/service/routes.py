@@ -1,15 +1,14 @@
 """Learners over HTTP: made, taught, asked, changed, merged, moved."""
 
 import asyncio
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
 
 from imparo.service import moving
-from imparo.service.errors import Malformed, Missing, Refused, WrongKind, told_of
+from imparo.service.errors import Missing, Refused, WrongKind
+from imparo.service.exchanges import answered, answered_picture, parsed, taught, taught_picture
 from imparo.service.live import LiveLearner
 from imparo.service.schemas import (
     Answers,
@@ -18,7 +17,6 @@ from imparo.service.schemas import (
     Forget,
     History,
     ImageAnswer,
-    Label,
     Merge,
     Name,
     NewLearner,
@@ -170,12 +168,8 @@ async def thumbnail(request: Request, name: Name, key: str) -> Response:
 @router.post("/learners/{name}/teach", response_model=Taught, openapi_extra=_LESSON)
 async def teach(request: Request, name: Name) -> Any:
     """Learn examples; they are kept when this is answered."""
-    service, sent = service_of(request), await _sent(request, Teach)
-    entry = service.learners.find(name)
-    live = entry.at_work()
-    X, y = service.lesson_of(entry, sent)
-    done = await live.teach(X, y)
-    return _json({"number": done.number, "n_seen": done.seen, "answers": done.answers})
+    sent = parsed(Teach, request.headers.get("content-type", ""), await request.body())
+    return _json(await taught(service_of(request), name, sent))
 
 
 @router.post("/learners/{name}/teach/image", response_model=Taught, openapi_extra=_BODY)
@@ -183,71 +177,21 @@ async def teach_image(
     request: Request, name: Name, label: str = Query(min_length=1, max_length=1000)
 ) -> Any:
     """Learn what is on an image."""
-    return _json(await teach_picture(service_of(request), name, label, await _image(request)))
-
-
-async def teach_picture(
-    service: Service, name: str, label: Label, content: bytes
-) -> dict[str, Any]:
-    """Learn what is on an image, and keep a small one of it."""
-    entry = service.learners.find(name)
-    live = entry.at_work()
-    service.check_label(label)
-    row, small = await service.seen(entry, content)
-    done = await live.teach(row, [label])
-    if live.album.wants_picture(label):
-        await live.change(lambda: live.album.add_picture(label, small))
-    return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+    return _json(await taught_picture(service_of(request), name, label, await _image(request)))
 
 
 @router.post("/learners/{name}/ask", response_model=Answers, openapi_extra=_QUESTION)
 async def ask(request: Request, name: Name) -> Any:
     """Answer rows; nothing is learned."""
-    service, sent = service_of(request), await _sent(request, Ask)
-    live = _live(request, name)
-    X, recoding, novelty = service.question_of(sent)
-    return _json(await live.ask(X, recoding, novelty))
+    sent = parsed(Ask, request.headers.get("content-type", ""), await request.body())
+    return _json(await answered(service_of(request), name, sent))
 
 
 @router.post("/learners/{name}/ask/image", response_model=ImageAnswer, openapi_extra=_BODY)
 async def ask_image(request: Request, name: Name, recoding: Recoding | None = None) -> Any:
     """Answer what is on an image; nothing is learned."""
-    return _json(await ask_picture(service_of(request), name, recoding, await _image(request)))
-
-
-async def ask_picture(
-    service: Service, name: str, recoding: float | None, content: bytes
-) -> dict[str, Any]:
-    """Answer what is on an image."""
-    entry = service.learners.find(name)
-    live = entry.at_work()
-    row, _ = await service.seen(entry, content)
-    found = await live.ask(row, recoding)
-    return {
-        "answer": found["answers"][0], "confidence": found["confidence"][0],
-        "classes": found["classes"], "probabilities": found["probabilities"][0],
-    }  # fmt: skip
-
-
-Sent = TypeVar("Sent", bound=BaseModel)
-
-
-async def _sent(request: Request, kind: type[Sent]) -> Sent:
-    """Return the body of a request, checked."""
-    given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if given != "application/json":
-        raise WrongKind(
-            f"the body is of type {given or 'unknown'!r:.60}; send JSON, with Content-Type: "
-            "application/json"
-        )
-    try:
-        content = from_json(await request.body())
-    except ValueError:
-        raise Malformed("the body is not JSON") from None
-    try:
-        return kind.model_validate(content)
-    except ValidationError as error:
-        raise Refused(told_of(error.errors(include_url=False))) from None
+    content = await _image(request)
+    return _json(await answered_picture(service_of(request), name, recoding, content))
 
 
 async def _image(request: Request) -> bytes:

@@ -261,11 +261,11 @@ class History(BaseModel):
 
 
 class FoundClass(BaseModel):
-    """How often a class is found at each α, on the examples held out."""
+    """How often a class is found at each α: on examples held out, or left out in turn."""
 
     label: Label
     shown: int
-    held_out: int
+    judged_by: int
     found: list[float | None]
 
 

@@ -4,6 +4,8 @@ import asyncio
 import math
 from typing import Any
 
+import numpy as np
+
 from imparo.service.album import key_of
 from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
@@ -93,11 +95,14 @@ def recoding_curve(live: LiveLearner) -> dict[str, Any]:
     told = {**_recoding(live), "alphas": [i / (_ALPHAS - 1) for i in range(_ALPHAS)]}
     if not live.desk.n_seen:
         return {**told, "classes": [], "accuracy": [None] * _ALPHAS}
-    alphas, found, held = live.learner.recoding_curve()
-    labels, shown = live.learner.classes_.tolist(), live.learner.shown_.tolist()
+    rows, labels = live.album.judges()
+    exact = rows and live.learner.forgetting == 1 and live.learner.drift != "forget"
+    learned = (np.array(rows), labels) if exact else None
+    alphas, found, held = live.learner.recoding_curve(learned=learned)
+    names, shown = live.learner.classes_.tolist(), live.learner.shown_.tolist()
     classes = [
-        {"label": label, "shown": n, "held_out": int(h), "found": _plain(row)}
-        for label, n, h, row in zip(labels, shown, held, found.tolist(), strict=True)
+        {"label": label, "shown": n, "judged_by": int(h), "found": _plain(row)}
+        for label, n, h, row in zip(names, shown, held, found.tolist(), strict=True)
     ]
     known = found[held > 0]
     accuracy = known.mean(axis=0).tolist() if len(known) else [math.nan] * len(alphas)

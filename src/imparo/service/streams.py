@@ -11,8 +11,8 @@ from pydantic import TypeAdapter, ValidationError
 
 from imparo.service.desk import explained
 from imparo.service.errors import Refused, ServiceError, Throttled, told_of
+from imparo.service.exchanges import answered, answered_picture, taught, taught_picture
 from imparo.service.live import LiveLearner
-from imparo.service.routes import ask_picture, teach_picture
 from imparo.service.schemas import Ask, Label, Recoding, Strict, Teach
 from imparo.service.service import Service
 from imparo.service.states import state_of
@@ -90,7 +90,7 @@ class Stream:
                     "too many messages a second; send fewer, or several rows in one"
                 )
             header, content = _parsed(message, self._service.limits.body_bytes)
-            number = header.pop("id", None)
+            number = _id_of(header)
             answer = {"id": number, "result": await self._work(header, content)}
         except Exception as error:
             told = explained(error)
@@ -100,21 +100,19 @@ class Stream:
     async def _work(self, header: dict[str, Any], content: bytes) -> Any:
         kind, sent = _wanted(header, bool(content))
         service, name = self._service, self._name
-        entry = service.learners.find(name)
-        live = entry.at_work()
         if kind == "teach":
-            done = await live.teach(*service.lesson_of(entry, sent))
-            return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+            return await taught(service, name, sent)
         if kind == "ask":
-            return await live.ask(*service.question_of(sent))
+            return await answered(service, name, sent)
         if kind == "teach_image":
-            return await teach_picture(service, name, sent.label, content)
+            return await taught_picture(service, name, sent.label, content)
         if kind == "ask_image":
-            return await ask_picture(service, name, sent.recoding, content)
+            return await answered_picture(service, name, sent.recoding, content)
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
         if sent:
+            live = service.learners.find(name).at_work()
             self._watching = asyncio.create_task(self._watch(live))
         return {"watching": sent}
 
@@ -160,6 +158,16 @@ def _parsed(message: MutableMapping[str, Any], most: int) -> tuple[dict[str, Any
     if not isinstance(header, dict):
         raise Refused('a message is a JSON object, as {"id": 1, "ask": {"inputs": [0, 1]}}')
     return header, image
+
+
+def _id_of(header: dict[str, Any]) -> Any:
+    """Take the id of a message, which must be one that can be sent back."""
+    number = header.pop("id", None)
+    try:
+        json.dumps({"id": [number]}, allow_nan=False)
+    except (ValueError, RecursionError):
+        raise Refused("the id cannot be sent back; use text or a number") from None
+    return number
 
 
 def _wanted(header: dict[str, Any], has_image: bool) -> tuple[str, Any]:
@@ -212,6 +220,7 @@ async def counted(
 async def _end(socket: WebSocket, why: str) -> None:
     try:
         await socket.send_text(json.dumps({"error": why}))
-        await socket.close(1008, why[:100])
+        # A reason has at most 123 bytes.
+        await socket.close(1008, why.encode()[:120].decode(errors="ignore"))
     except (WebSocketDisconnect, RuntimeError):
         pass

@@ -84,21 +84,23 @@ function value() {
   if (!curves) return;
   const pairs = (list) => curves.alphas.map((at, index) => [at, list?.[index] ?? null]);
   const judged = curves.classes.filter(({ found }) => found?.some((share) => share !== null));
-  const rare = judged.reduce((least, one) => (least === null || one.shown < least.shown ? one : least), null);
+  const rarest = (classes) => classes.reduce((least, one) => (least === null || one.shown < least.shown ? one : least), null);
+  const [rare, seldom] = [rarest(judged), rarest(curves.classes)];
   const series = rare ? [{ points: pairs(rare.found), kind: "accent" }, { points: pairs(curves.accuracy), kind: "blue dashed" }] : [];
   const [ofRare, ofAll] = series.map(({ points }) => interpolate(points, alpha));
-  const told = rare ? `At α = ${alpha.toFixed(2)}, of examples held out it finds ${percent(ofRare)} of the rarest, “${rare.label}”, and ${percent(ofAll)} of all classes on average.` : "";
+  const told = rare ? `At α = ${alpha.toFixed(2)}, of examples that it has not learned, or answers as if it had not, it finds ${percent(ofRare)} of the rarest, “${rare.label}”, and ${percent(ofAll)} of all classes on average.` : "";
   draw({
     series,
     x: { label: "", low: 0, high: 1, ticks: [0, 0.5, 1], format: (at) => ({ 0: "as shown", 1: "all alike" })[at] ?? `α ${at}` },
     y: { low: 0, high: 1, ticks: [0, 0.5, 1], format: percent, room: 52 },
     mark: alpha,
     text: told,
-    empty: "Every sixth example is held out to judge by. After some more, this shows what α does.",
+    empty: "Show each thing twice or more, and this shows what α does.",
   });
   const swatch = (kind) => el("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
   $("#rare-now").replaceChildren(...(rare ? [
     el("span", {}, swatch("accent"), `found of “${rare.label}”, the rarest: `, el("b", { text: percent(ofRare) })),
     el("span", {}, swatch("blue dashed"), "found of all classes: ", el("b", { text: percent(ofAll) })),
+    ...(seldom.shown < rare.shown ? [el("span", { text: `“${seldom.label}” was shown once: show it again, and it counts here.` })] : []),
   ] : []));
 }

@@ -1,0 +1,81 @@
+"""What a learner is taught and asked, however it was sent."""
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import from_json
+
+from imparo.service.errors import Malformed, Refused, WrongKind, told_of
+from imparo.service.schemas import Ask, Label, Teach
+from imparo.service.service import Service
+
+Sent = TypeVar("Sent", bound=BaseModel)
+
+
+def parsed(kind: type[Sent], content_type: str, body: bytes) -> Sent:
+    """Return the JSON body of a request, checked.
+
+    Parameters
+    ----------
+    kind : type
+        Of :mod:`imparo.service.schemas`.
+    content_type : str
+        The header's value.
+    body : bytes
+    """
+    given = content_type.partition(";")[0].strip().lower()
+    if given != "application/json":
+        raise WrongKind(
+            f"the body is of type {given or 'unknown'!r:.60}; send JSON, with Content-Type: "
+            "application/json"
+        )
+    try:
+        content = from_json(body)
+    except ValueError:
+        raise Malformed("the body is not JSON") from None
+    try:
+        return kind.model_validate(content)
+    except ValidationError as error:
+        raise Refused(told_of(error.errors(include_url=False))) from None
+
+
+async def taught(service: Service, name: str, sent: Teach) -> dict[str, Any]:
+    """Learn examples; return what is told when they are kept."""
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    done = await live.teach(*service.lesson_of(entry, sent))
+    return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+
+
+async def answered(service: Service, name: str, sent: Ask) -> dict[str, Any]:
+    """Answer rows."""
+    live = service.learners.find(name).at_work()
+    return await live.ask(*service.question_of(sent))
+
+
+async def taught_picture(
+    service: Service, name: str, label: Label, content: bytes
+) -> dict[str, Any]:
+    """Learn what is on an image, and keep a small one of it."""
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    service.check_label(label)
+    row, small = await service.seen(entry, content)
+    done = await live.teach(row, [label])
+    if live.album.wants_picture(label):
+        await live.change(lambda: live.album.add_picture(label, small))
+    return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
+
+
+async def answered_picture(
+    service: Service, name: str, recoding: float | None, content: bytes
+) -> dict[str, Any]:
+    """Answer what is on an image."""
+    entry = service.learners.find(name)
+    live = entry.at_work()
+    row, _ = await service.seen(entry, content)
+    found = await live.ask(row, recoding)
+    return {
+        "answer": found["answers"][0], "confidence": found["confidence"][0],
+        "classes": found["classes"], "probabilities": found["probabilities"][0],
+    }  # fmt: skip
