@@ -40,6 +40,8 @@ from imparo.errors import FileFormatError
 FORMAT = 1
 _KEY = "imparo"
 _CLASSES: dict[str, type] = {}
+# Bytes that arrays of texts may take, beside what the file itself has of them.
+_ROOM = 2**28
 # Parameters that came later: files without them were written when there was only the default.
 _LATER = {"cluster", "device", "iterations", "loss", "precision", "solver"}
 # Modules that, with what they import, hold every persistent class: imported when a file holds
@@ -177,7 +179,26 @@ def load(path: str | os.PathLike[str]) -> Any:
                 f"{path} was altered or damaged: the array {name!r} does not match its "
                 "checksum; restore the file from a copy"
             )
-    return _decode(header["object"], arrays, path)
+    parts = _Parts(arrays)
+    parts.room = _ROOM + 64 * len(metadata[_KEY])
+    try:
+        return _decode(header["object"], parts, path)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
+            RecursionError) as error:  # fmt: skip
+        raise FileFormatError(
+            f"{path} does not hold a model as imparo writes them ({type(error).__name__}: "
+            f"{error!s:.200}); fit and save it again"
+        ) from error
+
+
+class _Parts(dict[str, np.ndarray]):
+    """The arrays of a file, each to be taken once, and the bytes that texts may still take.
+
+    A file that was made to harm would name one array a million times, or ask for texts of a
+    gigabyte each.
+    """
+
+    room = 0
 
 
 def fingerprint(value: Any) -> str:
@@ -207,10 +228,15 @@ def _checked_header(path: Path, metadata: dict[str, str]) -> dict[str, Any]:
             f"{path} was altered or damaged: its header does not match its checksum; "
             "restore the file from a copy"
         )
-    header: dict[str, Any] = json.loads(text)
-    if header["format"] > FORMAT:
+    try:
+        header: dict[str, Any] = json.loads(text)
+        newer, made = header["format"] > FORMAT, header["version"]
+        header["object"], header["arrays"].items()
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise FileFormatError(f"{path} has a header that imparo did not write") from error
+    if newer:
         raise FileFormatError(
-            f"{path} has format {header['format']}, written by imparo {header['version']}; "
+            f"{path} has format {header['format']}, written by imparo {made}; "
             f"this imparo reads formats up to {FORMAT}: upgrade it"
         )
     return header
@@ -328,14 +354,14 @@ def _encode_array(value: np.ndarray, arrays: dict[str, np.ndarray], where: str) 
     return {"$array": [name, "F" if value.flags.f_contiguous else "C"]}
 
 
-def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
+def _decode(tree: Any, arrays: _Parts, path: Path) -> Any:
     if isinstance(tree, list):
         return [_decode(item, arrays, path) for item in tree]
     if not isinstance(tree, dict):
         return tree
     ((kind, content),) = tree.items()
     if kind == "$array":
-        return np.array(arrays[content[0]], order=content[1])
+        return np.array(arrays.pop(content[0]), order=content[1])
     if kind == "$range":
         return range(*content)
     if kind == "$float":
@@ -346,11 +372,18 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         return np.dtype(content).type
     if kind == "$objects":
         items = [_decode(item, arrays, path) for item in content[2]]
-        flat = np.empty(len(items), np.dtype(content[0]))
+        dtype = np.dtype(content[0])
+        arrays.room -= dtype.itemsize * len(items)
+        if dtype.kind not in "OUS" or arrays.room < 0:
+            raise FileFormatError(f"{path} holds texts that are too long to be texts")
+        flat = np.empty(len(items), dtype)
         flat[:] = items
         return flat.reshape(content[1])
     if kind == "$scalar":
-        return np.dtype(content[0]).type(_decode(content[1], arrays, path))
+        dtype = np.dtype(content[0])
+        if dtype.kind not in "biufcU":
+            raise FileFormatError(f"{path} holds a number of type {dtype}, which is none")
+        return dtype.type(_decode(content[1], arrays, path))
     if kind == "$dict":
         keys, values = (_decode(part, arrays, path) for part in content)
         return dict(zip(keys, values, strict=True))
@@ -361,9 +394,13 @@ def _decode(tree: Any, arrays: dict[str, np.ndarray], path: Path) -> Any:
         return slice(*inner)
     if kind == "$csr":
         data = (inner["data"], inner["indices"], inner["indptr"])
-        return sparse.csr_array(data, shape=tuple(inner["shape"]))
+        matrix = sparse.csr_array(data, shape=tuple(inner["shape"]))
+        matrix.check_format(full_check=True)  # products do not look where indices point
+        return matrix
     if kind == "$randomstate":
         generator = np.random.RandomState()
+        if not 0 <= inner[2] <= len(inner[1]):  # NumPy does not look
+            raise ValueError("the state of a random generator")
         generator.set_state(inner)
         return generator
     if kind == "$splitter":
@@ -414,6 +451,8 @@ def _restore(cls: Any, state: dict[str, Any], path: Path) -> Any:
                 f"{path} has no parameter {', '.join(sorted(missing))} of {cls.__name__}; "
                 "it was written by another version: fit and save the model again"
             )
+    if not all(isinstance(name, str) and not name.startswith("__") for name in state):
+        raise FileFormatError(f"{path} holds a {cls.__name__} with nameless attributes")
     restored = cls.__new__(cls)
     restored.__dict__.update(state)
     return restored

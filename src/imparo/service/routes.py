@@ -1,6 +1,7 @@
 """Learners over HTTP: made, taught, asked, changed, merged, moved."""
 
 import asyncio
+import math
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -86,7 +87,18 @@ def _classifier(request: Request, name: str) -> LiveLearner:
 
 def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
     # What is answered is made here; to check it once more costs more than to make it.
-    return JSONResponse(content, status)
+    try:
+        return JSONResponse(content, status)
+    except ValueError:  # a number that JSON does not have
+        return JSONResponse(_finite(content), status)
+
+
+def _finite(content: Any) -> Any:
+    if isinstance(content, dict):
+        return {key: _finite(value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_finite(value) for value in content]
+    return None if isinstance(content, float) and not math.isfinite(content) else content
 
 
 async def _state(request: Request, name: str, status: int = 200) -> JSONResponse:

@@ -42,6 +42,7 @@ class Service:
         self.rates = Rates(self.limits.rate, 2 * self.limits.rate)
         self.robots = 0
         self.sockets = 0
+        self.importing = asyncio.Semaphore(1)
         self._pool = ThreadPoolExecutor(_HANDS, thread_name_prefix="imparo-images")
         self._images = 0
         self._network: network.Network | None = None

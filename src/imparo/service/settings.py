@@ -13,6 +13,8 @@ class Limits:
     ----------
     body_bytes, image_bytes, import_bytes : int
         Of a JSON body, of an image, of a file to import.
+    arriving_bytes : int
+        Of all that arrives at the same time, in memory.
     image_pixels : int
         Width times height.
     rows, columns : int
@@ -40,7 +42,8 @@ class Limits:
 
     body_bytes: int = 8 * 2**20
     image_bytes: int = 8 * 2**20
-    import_bytes: int = 256 * 2**20
+    import_bytes: int = 512 * 2**20
+    arriving_bytes: int = 1024 * 2**20
     image_pixels: int = 16_000_000
     rows: int = 4096
     columns: int = 16_384
