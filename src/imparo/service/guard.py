@@ -61,6 +61,8 @@ class Guard:
     def __init__(self, app: Any, settings: Settings, metrics: Metrics, rates: Rates) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._limits = settings.limits
+        #: The application behind everything that stands before it.
+        self.inner = app
         self._keeper = Doorkeeper(settings.token, settings.tls)
         self._rates = rates
         self._wrong = Rates(_WRONG_RATE, _WRONG)
@@ -204,7 +206,7 @@ class Guard:
     def _tell(self, scope: Scope, reply: "_Reply", seconds: float) -> None:
         if scope["type"] != "http":
             return
-        route = getattr(scope.get("route"), "path", "other")
+        route = scope.get("imparo.route") or getattr(scope.get("route"), "path", "other")
         status = reply.status or 500
         self._metrics.requests.labels(scope["method"][:7], route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)

@@ -1,18 +1,25 @@
 """HTTP as uvicorn speaks it, with limits on the head of a request: its size, and its time."""
 
+import json
 from asyncio import TimerHandle, Transport
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import service_unavailable
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
+from imparo.service.guard import HEADERS
 from imparo.service.settings import Limits
+
+# What a header counts for beside its letters: it costs memory, however short it is.
+_EACH = 32
 
 
 def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """Return the protocol, for these limits.
 
     uvicorn waits for ever for the end of a head, and keeps all of it: a few clients that send a
-    byte now and then, or headers without end, would take the service down.
+    byte now and then, or headers without end, would take the service down. So would those who
+    go on sending a body after it was answered.
 
     Parameters
     ----------
@@ -20,10 +27,13 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
     """
 
     class LimitedProtocol(HttpToolsProtocol):
-        """Closes connections whose heads are too long or too slow."""
+        """Closes connections whose heads are too long or too slow, or whose rest is."""
 
-        _head = 0
+        _head = 0  # bytes that came while a head was expected
+        _size = 0  # of the head as far as it is read
+        _whole = True
         _timer: TimerHandle | None = None
+        _rest: TimerHandle | None = None
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -34,31 +44,55 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             super().connection_lost(exc)
 
         def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            # What ended a head may hold much of a body, and is not counted.
             if self._timer is not None:
                 self._head += len(data)
-                # A body may come in the same piece; the server reads pieces of 64 KiB.
-                if self._head > limits.header_bytes + 2**16:
-                    self._refuse("The head of the request is too long.")
-                    return
-            super().data_received(data)
+                if self._head > limits.header_bytes and not self.transport.is_closing():
+                    self._refuse("the head of the request is too long")
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
+            self._size, self._whole = 0, False
             self._expect_head()
 
+        def on_url(self, url: bytes) -> None:
+            self._grow(len(url))
+            super().on_url(url)
+
         def on_header(self, name: bytes, value: bytes) -> None:
-            size = len(self.url) + sum(len(a) + len(b) for a, b in self.headers)
-            if size + len(name) + len(value) > limits.header_bytes:
-                raise ValueError("the head of the request is too long")
+            self._grow(len(name) + len(value) + _EACH)
             super().on_header(name, value)
+
+        def _grow(self, size: int) -> None:
+            self._size += size
+            if self._size > limits.header_bytes:
+                raise ValueError("the head of the request is too long")
 
         def on_headers_complete(self) -> None:
             self._stop()
             super().on_headers_complete()
 
+        def on_message_complete(self) -> None:
+            self._whole = True
+            self._stop()
+            super().on_message_complete()
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not self._whole and self._rest is None:
+                # What comes is thrown away, but not for ever.
+                self._rest = self.loop.call_later(limits.body_seconds, self.transport.close)
+
         def handle_websocket_upgrade(self) -> None:
             self._stop()
             super().handle_websocket_upgrade()
+            # It has the whole head; what it cannot read it would wait for without end.
+            if not getattr(self.transport.get_protocol(), "handshake_initiated", True):
+                self.send_400_response("this does not open a WebSocket; use GET without a body")
+
+        def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+            super()._start_asgi_task(cycle, _full if app is service_unavailable else app)
 
         def _expect_head(self) -> None:
             if self._timer is None:
@@ -66,17 +100,51 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self._timer = self.loop.call_later(limits.header_seconds, self._too_slow)
 
         def _stop(self) -> None:
-            if self._timer is not None:
-                self._timer.cancel()
-                self._timer = None
+            for timer in (self._timer, self._rest):
+                if timer is not None:
+                    timer.cancel()
+            self._timer = self._rest = None
 
         def _too_slow(self) -> None:
             self._timer = None
-            if not self.transport.is_closing():
-                self._refuse("The head of the request took too long.")
+            if self.transport.is_closing():
+                return
+            if self._head:
+                self._refuse("the head of the request took too long")
+            else:  # a browser that may want it later: to answer what was not asked breaks that
+                self.transport.close()
 
         def _refuse(self, said: str) -> Any:
             self._stop()
             self.send_400_response(said)
 
+        def send_400_response(self, msg: str) -> None:
+            status, headers, content = _told(400, msg)
+            lines = [b"HTTP/1.1 %d Bad Request" % status]
+            lines += [name + b": " + value for name, value in headers]
+            self.transport.write(b"\r\n".join(lines) + b"\r\n\r\n" + content)
+            self.transport.close()
+
     return LimitedProtocol
+
+
+async def _full(scope: Any, receive: Any, send: Any) -> None:
+    """Answer a request that there is no room for."""
+    status, headers, content = _told(
+        503, "too many connections are open; try again in a second"
+    )
+    headers.append((b"retry-after", b"1"))
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": content})
+
+
+def _told(status: int, said: str) -> tuple[int, list[tuple[bytes, bytes]], bytes]:
+    content = json.dumps({"error": said}).encode()
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", str(len(content)).encode()),
+        (b"connection", b"close"),
+        (b"cache-control", b"no-store"),
+        *HEADERS,
+    ]
+    return status, headers, content

@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import secrets
-from http.cookies import CookieError, SimpleCookie
 
 COOKIE = "imparo_session"
 _MONTH = 30 * 24 * 3600
@@ -70,8 +69,9 @@ def _same(a: bytes, b: bytes) -> bool:
 
 
 def _cookie_in(header: bytes) -> bytes:
-    try:
-        found = SimpleCookie(header.decode("latin-1")).get(COOKIE)
-    except CookieError:
-        return b""
-    return b"" if found is None else found.value.encode("latin-1")
+    # By hand: the standard library takes seconds for cookies that were made to take them.
+    for part in header.split(b";"):
+        name, _, value = part.partition(b"=")
+        if name.strip() == COOKIE.encode():
+            return value.strip()
+    return b""
