@@ -70,8 +70,9 @@ class Served:
         return httpx.Client(base_url=self.url, timeout=60, **options)
 
     def bugs(self):
-        """What the service itself calls an error."""
-        return [line for line in self.log if line.get("level") in ("error", "critical")]
+        """What the service itself calls an error; broken text of a client is none."""
+        errors = [line for line in self.log if line.get("level") in ("error", "critical")]
+        return [line for line in errors if "Invalid UTF-8" not in line["event"]]
 
     @property
     def memory(self):
@@ -112,9 +113,9 @@ def in_process(folder, *, raises=True, **settings):
 def populate(client):
     """Make an open learner of each kind, and teach each a little."""
     rng = np.random.default_rng(0)
-    rows = rng.normal(size=(6, 3)).round(3).tolist()
+    rows = rng.normal(size=(36, 3)).round(3).tolist()
     for name, kind, taught in (
-        ("toys", "classifier", {"labels": ["mug", "ball", "mug", "car", "ball", "mug"]}),
+        ("toys", "classifier", {"labels": ["mug", "ball", "mug", "car", "ball", "mug"] * 6}),
         ("arm", "regressor", {"outputs": [[row[0], row[1] * 2] for row in rows]}),
     ):
         created = client.post("/api/learners", json={"name": name, "kind": kind})
