@@ -535,6 +535,24 @@ def test_who_leaves_in_the_middle_of_a_body_is_no_bug(patient):
     assert patient.bugs() == []
 
 
+@pytest.mark.parametrize("second", [b"GET /api/about HTTP/1.1\r\nHost: localhost", b"\0"])
+def test_who_sends_two_at_once_and_leaves_is_no_bug(patient, second):
+    """The first is at work, in a thread, when the connection ends; the second waits."""
+    with patient.client() as http:
+        exported = http.get("/api/learners/toys/export").content
+    damaged = exported[:-5]
+    for _ in range(5):
+        with connected(patient) as bare:
+            bare.sendall(
+                b"POST /api/import?name=other HTTP/1.1\r\nHost: localhost\r\nContent-Type: "
+                b"application/zip\r\nContent-Length: %d\r\n\r\n" % len(damaged) + damaged
+                + second + b"\r\n\r\n"
+            )  # fmt: skip
+    with patient.client() as http:  # imports are one by one: this one is looked at after them
+        assert http.post("/api/import?name=other", content=damaged).status_code == 422
+    assert patient.bugs() == []
+
+
 # What every answer says.
 
 

@@ -34,6 +34,7 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         _whole = True
         _timer: TimerHandle | None = None
         _rest: TimerHandle | None = None
+        _at_work: RequestResponseCycle | None = None
 
         def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
@@ -42,6 +43,12 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()
             super().connection_lost(exc)
+            # uvicorn tells the request that came last; of several that came together, the one
+            # at work is another, and would write where nobody reads.
+            cycle = self._at_work
+            if cycle is not None and not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
@@ -92,6 +99,7 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self.send_400_response("this does not open a WebSocket; use GET without a body")
 
         def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+            self._at_work = cycle
             super()._start_asgi_task(cycle, _full if app is service_unavailable else app)
 
         def _expect_head(self) -> None:
