@@ -1,4 +1,7 @@
-"""Fifty clients teach and ask at once: what a service takes, how long answers wait."""
+"""Fifty clients teach and ask at once: what a service takes, how long answers wait.
+
+The same clients ask a service as a careful user would write it, and one that only answers.
+"""
 
 import asyncio
 import json
@@ -17,21 +20,25 @@ from typing import Any
 import numpy as np
 
 from benchmarks.common import machine, show
+from benchmarks.service_rivals import RIVALS
 
 CLIENTS, SECONDS, D, CLASSES = 50, float(os.environ.get("IMPARO_SECONDS", 60)), 512, 10
 
 
 def main() -> None:
     rows = []
-    for name, pause in (("as fast as answers come", 0.0), ("20 requests a second each", 0.05)):
+    for name, pause in (("imparo", 0.0), ("imparo, 20 Hz each", 0.05)):
         with tempfile.TemporaryDirectory() as folder:
             rows += _load(name, Path(folder), pause)
+    for kind, name in RIVALS.items():
+        with tempfile.TemporaryDirectory() as folder:
+            rows += _load(name, Path(folder), 0.0, kind)
     title = (
         f"{CLIENTS} clients teach and ask vectors of D = {D}, {SECONDS:g} s, clients on the "
         f"same machine\n{machine()}"
     )
-    columns = ["clients", "requests", "a second", "median ms", "99 %", "99.9 %", "worst",
-               "acknowledged", "kept after kill -9", "MB at 10 s", "MB at the end"]  # fmt: skip
+    columns = ["service", "requests", "a second", "median ms", "99 %", "99.9 %", "worst",
+               "taught", "refused", "after kill -9", "MB at 10 s", "at the end"]  # fmt: skip
     show(title, columns, rows)
 
 
@@ -46,21 +53,22 @@ class Tally:
     memory: list[int] = field(default_factory=list)
 
 
-def _load(name: str, folder: Path, pause: float) -> list[list[str]]:
-    with served(folder, "--rate", "0") as (process, port):
-        call(port, "POST", "/api/learners", {"name": "load", "kind": "classifier"})
+def _load(name: str, folder: Path, pause: float, rival: str = "") -> list[list[str]]:
+    with _service(folder, rival) as (process, port):
+        if not rival:
+            call(port, "POST", "/api/learners", {"name": "load", "kind": "classifier"})
         tally = Tally()
         asyncio.run(_clients(port, process.pid, pause, tally))
         process.send_signal(signal.SIGKILL)
         process.wait()
-    with served(folder) as (_, port):
+    with _service(folder, rival) as (_, port):
         kept = call(port, "GET", "/api/learners/load")["n_seen"]
     seconds = np.array(tally.teach + tally.ask)
     quantiles = [f"{1e3 * q:.1f}" for q in np.quantile(seconds, [0.5, 0.99, 0.999, 1.0])]
     early, late = tally.memory[min(10, len(tally.memory) - 1)], tally.memory[-1]
     return [[
         name, f"{len(seconds):,}", f"{len(seconds) / SECONDS:,.0f}", *quantiles,
-        f"{tally.acknowledged:,} ({tally.refused} refused)", f"{kept:,}",
+        f"{tally.acknowledged:,}", f"{tally.refused:,}", f"{kept:,}",
         f"{early / 1e6:.0f}", f"{late / 1e6:.0f}",
     ]]  # fmt: skip
 
@@ -132,6 +140,22 @@ async def _answer(reader: asyncio.StreamReader) -> int:
 
 
 # A service in a process of its own.
+
+
+@contextmanager
+def _service(folder: Path, rival: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    if not rival:
+        with served(folder, "--rate", "0") as found:
+            yield found
+        return
+    command = [sys.executable, "-m", "benchmarks.service_rivals", rival, str(folder)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    try:
+        yield process, int(process.stdout.readline())
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextmanager
