@@ -52,6 +52,8 @@ def absorb_rows(
     totals : array of shape (k,)
         γ + w·xᵀA⁻¹x before each update.
     """
+    if L.shape != (X.shape[1], X.shape[1]):  # the compiled loop would not notice
+        raise ValueError(f"rows of {X.shape[1]} features do not go with L of shape {L.shape}")
     E, totals, number = np.zeros_like(X), np.full(len(X), fade, X.dtype), L.dtype.type
     absorb = compiled() or absorb_by_panels
     absorb(L, X, E, totals, number(1 / math.sqrt(fade)), number(weight))

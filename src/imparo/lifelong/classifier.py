@@ -14,6 +14,9 @@ from imparo.lifelong.classifier_base import Assessment, ClassLearner
 from imparo.lifelong.labels import labels_of
 from imparo.persistence import persistent
 
+# Examples that can be counted: up to here every whole number is one of float64, too.
+_MOST = 2**53
+
 
 def _holds_out(model: "IncrementalClassifier") -> bool:
     if model.holdout is None:
@@ -454,6 +457,11 @@ class IncrementalClassifier(ClassifierMixin, ClassLearner):
             out here, or learned where there is no room.
         """
         self._check_alike(other)
+        if self.n_seen_ + other.n_seen_ > _MOST:
+            raise ValueError(
+                f"the two have seen {self.n_seen_ + other.n_seen_} examples, more than can be "
+                "counted exactly; merge with learners that have seen other examples"
+            )
         self._recursions = copy.deepcopy(self._recursions)
         self._reservoir = copy.deepcopy(self._reservoir)
         self._meet(other._labels)

@@ -312,8 +312,10 @@ class ClassLearner(Learner):
             return
         recursion, codes = self._chosen(), codes[asked]
         Phi = self._features_of(X[asked])
-        h = recursion.leverage(Phi)[:, None]
-        F = (recursion.predict(Phi) - h * np.eye(len(judged))[codes]) / (1 - h)
+        h = recursion.leverage(Phi)
+        F = np.array(recursion.predict(Phi))
+        F[np.arange(len(F)), codes] -= h
+        F /= (1 - h)[:, None]
         for code in np.unique(codes):
             counts = self._counts.copy()
             counts[code] -= 1
