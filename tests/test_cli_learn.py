@@ -106,7 +106,7 @@ REFUSED = {
     "cut file": ("was cut to", 3),
     "no column": ("'age'", 3),
     "whole file": ("cannot be followed", 3),
-    "wrong sync": ("is neither a number nor always or never", 2),
+    "wrong sync": ("is neither a number of at least 0 nor always or never", 2),
     "not ours": ("knows no columns", 3),
     "damaged": ("table.imparo", 7),
 }

@@ -41,7 +41,9 @@ class NumberOr(click.ParamType):
             number = math.nan
         if not (math.isfinite(number) and number >= 0):
             self.fail(
-                f"{value!r} is neither a number nor {' or '.join(self._words)}", param, ctx
+                f"{value!r} is neither a number of at least 0 nor {' or '.join(self._words)}",
+                param,
+                ctx,
             )
         return number
 
