@@ -132,7 +132,7 @@ def test_the_curve_of_recoding_counts_what_is_held_out(client):
     local = IncrementalClassifier().fit(X, y)
     alphas, found, judged = local.recoding_curve()
     assert min(judged) >= 3  # so that nothing else is asked
-    assert told["alphas"] == alphas.tolist()
+    assert told["alphas"] == alphas.round(6).tolist()
     assert [part["judged_by"] for part in told["classes"]] == judged.tolist()
     assert sum(judged) == local.n_held_out_
     assert np.array_equal([part["found"] for part in told["classes"]], found)
@@ -394,7 +394,7 @@ def test_merged_is_what_one_pass_gives(client, tmp_path):
         ("toys/teach", {"inputs": [], "labels": []}, 422, "expected"),
         ("toys/teach", {"inputs": [[]], "labels": ["a"]}, 422, "empty"),
         ("toys/teach", {"inputs": [["1", 2, 3, 4]], "labels": ["a"]}, 422, "not a number"),
-        ("toys/teach", {"inputs": [[1, 2, 3, 1e200]], "labels": ["a"]}, 422, "overflows"),
+        ("toys/teach", {"inputs": [[1, 2, 3, 1e200]], "labels": ["a"]}, 422, "beyond 1e100"),
         ("toys/teach", {"inputs": [[1, 2, 3, 4]], "labels": [" "]}, 422, "1 to 200"),
         ("toys/teach", {"inputs": [[1, 2, 3, 4]], "labels": [None]}, 422, "labels"),
         ("toys/teach", {"inputs": [[1, 2, 3, 4]], "labels": ["x"], "k": 1}, 422, "k"),
@@ -403,7 +403,7 @@ def test_merged_is_what_one_pass_gives(client, tmp_path):
         ("fresh/ask", {"inputs": [1, 2, 3, 4]}, 409, "nothing is known yet"),
         ("toys/rename", {"label": "nobody", "new": "x"}, 422, "not among the classes"),
         ("toys/merge", {"other": "toys"}, 422, "itself"),
-        ("toys/merge", {"other": "fresh"}, 409, "must have learned"),
+        ("toys/merge", {"other": "fresh"}, 409, "'fresh' has learned nothing"),
         ("toys/merge", {"other": "nobody"}, 404, "no learner"),
         ("nobody/teach", {"inputs": [1], "labels": "a"}, 404, "no learner"),
     ],
@@ -480,7 +480,9 @@ def test_a_damaged_learner_does_not_stop_the_others(tmp_path):
         assert told["status"] == "damaged"
         assert told["reason"]
         answer = client.post("/api/learners/bad/ask", json={"inputs": [1, 2, 3, 4]})
-        assert answer.status_code == 503
+        # Not 503: to try again changes nothing.
+        assert answer.status_code == 409
+        assert "retry-after" not in answer.headers
         assert client.get("/health/ready").json()["damaged"] == ["bad"]
         assert not (tmp_path / ".making-x").exists()
         assert snapshot.read_bytes() == b"damaged"  # for whoever repairs it

@@ -181,7 +181,7 @@ def test_help_shows_how_to_begin():
         (("--port", "70000"), 2, "70000"),
         (("--sync", "sometimes"), 2, "sometimes"),
         (("--memory", "much"), 3, "much"),
-        (("--host", "no.such.host.invalid", "--token", "x" * 20), 4, "could not listen"),
+        (("--host", "no.such.host.invalid", "--token", "x" * 20), 4, "no address"),
     ],
 )
 def test_what_is_wrong_is_said_in_a_sentence(tmp_path, options, code, said):
@@ -193,7 +193,7 @@ def test_what_is_wrong_is_said_in_a_sentence(tmp_path, options, code, said):
 
 def test_a_taken_port_and_a_taken_folder_are_told(tmp_path):
     with served(tmp_path / "a") as service:
-        for folder, port, said in (("b", service.port, "is the port taken"),
+        for folder, port, said in (("b", service.port, "is taken; give another --port"),
                                    ("a", 0, "another process")):  # fmt: skip
             result = subprocess.run(
                 [sys.executable, "-m", "imparo", "serve", tmp_path / folder, "--port",

@@ -90,8 +90,14 @@ def serve(
         raise click.UsageError("give --token or --token-file, not both")
     if (certificate is None) != (key is None):
         raise click.UsageError("--certificate and --key go together")
+    where = "the token"
     if token_file is not None:
-        token = token_file.read_text(encoding="utf-8").strip()
+        token, where = _token_in(token_file), f"the token in {str(token_file)!r}"
+    if token is not None and (len(token) < 16 or not token.isprintable()):
+        raise ValueError(
+            f"{where} has {len(token)} characters; give at least 16 that can be printed, or "
+            "leave it out to have one made"
+        )
     made = token is None and not service.is_local(host)
     limits = service.Limits(rate=rate) if memory is None else service.Limits(
         rate=rate, memory=parse_memory(memory)
@@ -121,3 +127,12 @@ def serve(
     service.serve(settings, certificate=certificate, key=key, told=told)
     if log == "text":
         out.print("Ended; everything is on disk.", highlight=False)
+
+
+def _token_in(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except UnicodeDecodeError as error:
+        raise ValueError(
+            f"{str(path)!r} is no text; --token-file is a file with the token in one line"
+        ) from error

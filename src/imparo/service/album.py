@@ -55,8 +55,8 @@ class Lesson(NamedTuple):
 
 
 def key_of(label: Any) -> str:
-    """Return a label as text that tells "1" from 1."""
-    return json.dumps(label)
+    """Return a label as text that tells "1" from 1; to learners, true is 1."""
+    return json.dumps(int(label) if isinstance(label, bool) else label)
 
 
 class Album:
@@ -188,11 +188,10 @@ class Album:
 
     # What is told.
 
-    def judges(self) -> tuple[list[Any], list[Any]]:
-        """Return examples that were learned, and their labels."""
-        rows = [row for found in self.examples.values() for row in found]
-        labels = [json.loads(key) for key, found in self.examples.items() for _ in found]
-        return rows, labels
+    def judges(self, most: int) -> tuple[list[Any], list[Any]]:
+        """Return examples that were learned, at most so many, and their labels."""
+        pairs = [(row, key) for key, found in self.examples.items() for row in found][:most]
+        return [row for row, _ in pairs], [json.loads(key) for _, key in pairs]
 
     def picture(self, key: str) -> bytes | None:
         """Return a thumbnail."""
@@ -241,7 +240,7 @@ class Album:
         return {
             "confusion": pairs,
             "thumbnails": pictures,
-            "examples": self.examples,
+            "examples": {label: list(rows) for label, rows in self.examples.items()},
             "curves": {name: curve.state() for name, curve in self.curves.items()},
             "means": {name: [m.total, m.weight] for name, m in self.means.items()},
             "drawn": self._drawn,

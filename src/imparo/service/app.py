@@ -14,16 +14,17 @@ from starlette.requests import ClientDisconnect
 
 from imparo import __version__
 from imparo.service import pages, robot_routes, routes, streams
-from imparo.service.errors import ServiceError, told_of
+from imparo.service.errors import ServiceError
 from imparo.service.guard import Guard
 from imparo.service.service import Service
 from imparo.service.settings import Settings
 from imparo.service.shortcut import Shortcut
+from imparo.service.telling import told_of
 
 _log = logging.getLogger("imparo.service")
 
 
-def create_app(settings: Settings) -> Any:
+def create_app(settings: Settings, *, wait: bool = True) -> Any:
     """Return the service as an ASGI application, for any server that speaks it.
 
     One process serves one folder: run it with one worker.
@@ -31,6 +32,9 @@ def create_app(settings: Settings) -> Any:
     Parameters
     ----------
     settings : Settings
+    wait : bool, default True
+        Whether all learners are opened before the first request is answered; else requests are
+        answered with 503 until they are.
 
     Returns
     -------
@@ -64,7 +68,7 @@ def create_app(settings: Settings) -> Any:
         redoc_url=None,
         lifespan=_lifespan,
     )
-    app.state.service = service
+    app.state.service, app.state.wait = service, wait
     for part in (routes, streams, robot_routes, pages):
         app.include_router(part.router)
     app.add_exception_handler(ServiceError, _of_service)
@@ -74,20 +78,23 @@ def create_app(settings: Settings) -> Any:
     app.add_exception_handler(Exception, _of_bugs)
     guard = Guard(Shortcut(app, service), settings, service.metrics, service.rates)
     app.state.guard = guard
-    guard.inner = app
+    guard.inner, guard.service = app, service
     return guard
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
-    opening = asyncio.create_task(asyncio.to_thread(service.learners.open_all))
-    await opening
+    service.opening = asyncio.create_task(asyncio.to_thread(service.learners.open_all))
     try:
+        if app.state.wait:
+            await service.opening
         yield
     finally:
+        service.learners.end_soon()
+        await asyncio.wait([service.opening])
         await asyncio.to_thread(service.close)
-        _log.info("closed: everything is on disk")
+        _log.info("closed")
 
 
 def _said(
@@ -109,6 +116,10 @@ async def _of_validation(request: Request, error: Any) -> JSONResponse:
     errors = error.errors()
     if errors and errors[0].get("type") == "json_invalid":
         return _said(400, "the body is not JSON; send it with Content-Type: application/json")
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if errors and tuple(errors[0].get("loc", ())) == ("body",) and kind != "application/json":
+        return _said(415, f"the body is of type {kind or 'unknown'!r:.60}; send JSON, with "
+                          "Content-Type: application/json")  # fmt: skip
     return _said(422, told_of(errors))
 
 

@@ -1,10 +1,13 @@
 """Curves of a stream in bounded memory."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 # A faded mean over about the last hundred examples (Gama's prequential error).
 FADE = 0.99
+# Points of a curve that is read from a file.
+_MOST = 4096
 
 
 class FadedMean:
@@ -94,12 +97,25 @@ class Curve:
 
     def state(self) -> dict[str, Any]:
         """Return all that there is, as plain values."""
-        return {"most": self.most, "step": self._step, "points": self._points}
+        points = [list(point) for point in self._points]
+        return {"most": self.most, "step": self._step, "points": points}
 
     @classmethod
     def of(cls, state: dict[str, Any]) -> "Curve":
-        """Return the curve of such a state."""
-        curve = cls(int(state["most"]))
-        curve._step = int(state["step"])
-        curve._points = [list(point) for point in state["points"]]
+        """Return the curve of such a state; raise ValueError if it can be of no curve."""
+        most, step = state["most"], state["step"]
+        points = [list(point) for point in state["points"]]
+        places = [place for place, _, _ in points]
+        counts = [most, step, *places, *(count for _, _, count in points)]
+        fits = (
+            all(type(count) is int and 1 <= count <= 2**53 for count in counts)
+            and 2 <= most <= _MOST and len(points) <= most
+            # Else halving them would never end.
+            and all(one < other for one, other in pairwise(places))
+            and all(type(t) in (int, float) and abs(t) < 1e300 for _, t, _ in points)
+        )  # fmt: skip
+        if not fits:
+            raise ValueError("the points of a curve do not go together")
+        curve = cls(most)
+        curve._step, curve._points = step, points
         return curve

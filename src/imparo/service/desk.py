@@ -3,8 +3,10 @@
 import logging
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -20,6 +22,24 @@ from imparo.service.recipes import check_features
 from imparo.service.settings import Limits
 
 Outcome = tuple[Job, Any, BaseException | None]
+
+
+class Wanted(NamedTuple):
+    """What was said of a learner when it was made.
+
+    Attributes
+    ----------
+    n_inputs, n_outputs : int or None
+        Of its rows, if it was said.
+    room : function
+        Raises where there is no memory for so many bytes.
+    """
+
+    n_inputs: int | None = None
+    n_outputs: int | None = None
+    room: Callable[[int], None] = lambda size: None
+
+
 _log = logging.getLogger("imparo.service")
 
 # Rows that are learned together before it is known how long that takes, and at most.
@@ -29,6 +49,10 @@ _ROOM, _MOST = 16, 1024
 _ROUND = 0.02
 # Lessons after which the size of the model is looked at again.
 _WEIGH = 64
+# Rows that are answered by one product, and numbers of one answer.
+_ASKED, _ANSWER = 4096, 2**18
+# Seconds of learning, and of opening, that a snapshot at the end saves at the next start.
+_LONG, _SLOW = 1.0, 3.0
 
 
 class Desk:
@@ -42,6 +66,7 @@ class Desk:
         When an example is acknowledged.
     limits : Limits
     metrics : Metrics
+    wanted : Wanted, optional
 
     Attributes
     ----------
@@ -50,22 +75,30 @@ class Desk:
     is_classifier : bool
     room : int
         Rows that are learned together, so that those that ask need not wait for long.
+    asked : int
+        Rows that are answered together.
     """
 
     def __init__(
-        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics
-    ) -> None:
+        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics,
+        wanted: Wanted | None = None,
+    ) -> None:  # fmt: skip
         self.name = folder.name
         self._limits, self._metrics = limits, metrics
+        self._wanted = wanted or Wanted()
+        start = time.perf_counter()
         self.learner: Any = imparo.lifelong.open(folder / "learner", sync=sync)
+        self._opened = time.perf_counter() - start
         try:
             self.album = Album(folder / "album")
         except BaseException:
             self.learner.close()
             raise
         self.is_classifier = is_classifier(self.learner._learner)
-        self.room = _ROOM
+        self.room, self.asked = _ROOM, _ASKED
         self._memory, self._since_weighed = 0, _WEIGH
+        self._learned = 0.0  # seconds of learning so far
+        self._pace_answers()
 
     def call(self, job: CallJob) -> list[Outcome]:
         """Do other work on the learner."""
@@ -73,6 +106,16 @@ class Desk:
             return [(job, job.work(), None)]
         except BaseException as error:
             return [(job, None, explained(error))]
+        finally:
+            self._pace_answers()
+
+    def beside(self, work: Callable[[], object]) -> None:
+        """Do something to the album, after the learner was changed: that counts, and stays."""
+        try:
+            work()
+        except Exception as error:
+            _log.error("pictures and curves could not be kept", exc_info=error,
+                       extra={"learner": self.name})  # fmt: skip
 
     # Teaching.
 
@@ -92,6 +135,11 @@ class Desk:
         fitting: list[TeachJob] = []
         width = self._width(jobs[0])
         outputs = self._n_outputs(jobs[0])
+        if not self.n_seen and getattr(self.learner._learner, "features", 0) is None:
+            # The first row says how many features there are.
+            penalty = self.learner._learner.penalty
+            copies = len(penalty) if isinstance(penalty, list | tuple) else 3
+            self._wanted.room(8 * copies * width**2)
         known = set(map(key_of, self._classes())) if self.is_classifier else set()
         for job in jobs:
             try:
@@ -108,6 +156,7 @@ class Desk:
                 self._learn([(job, job.X, job.y) for job in part])
                 outcomes += [(job, job, None) for job in part]
             except (ValueError, TypeError):
+                # Nothing was learned: what comes after learning raises nothing.
                 # One of them is refused: each by itself, and only that one fails.
                 for job in part:
                     outcomes += self._teach_one(job, len(job.X))
@@ -139,10 +188,17 @@ class Desk:
         start = time.perf_counter()
         number = self.learner.learn(X, y)
         seconds = time.perf_counter() - start
+        self._learned += seconds
         self._pace(len(X), seconds)
-        seen = self._note(y, answers, squares, seconds, len(X))
+        seen = int(self.learner.n_seen_)
+        self.beside(partial(self._note, y, answers, squares, seconds, seen))
         for i in kept:
-            self.album.add_example(y[i], X[i])
+            self.beside(partial(self.album.add_example, y[i], X[i]))
+        for job, _, _ in parts:
+            for label, jpeg in job.pictures:
+                self.beside(partial(self.album.add_picture, label, jpeg))
+            job.pictures = []
+        self._pace_answers()
         place = 0
         for job, rows, _ in parts:
             job.done += len(rows)
@@ -176,6 +232,15 @@ class Desk:
         elif seconds < _ROUND and rows > self.room // 2:
             self.room = min(2 * self.room, _MOST)
 
+    def _pace_answers(self) -> None:
+        # At most some rows of many classes, as at most many rows of some.
+        self.asked = max(1, min(_ASKED, _ANSWER // max(1, self._answer_width())))
+
+    def _answer_width(self) -> int:
+        if self.is_classifier:
+            return len(getattr(self.learner._learner, "_labels", ()))
+        return self.n_outputs or 1
+
     def _before(self, X: Array, y: Any) -> tuple[list[Any] | None, float | None]:
         """Return answers before learning, or the mean squared error, if anything is known."""
         try:
@@ -188,19 +253,22 @@ class Desk:
         return None, float(np.mean(np.square(errors)))
 
     def _note(
-        self, y: Any, answers: list[Any] | None, squares: float | None, seconds: float, n: int
-    ) -> int:
+        self,
+        y: Any,
+        answers: list[Any] | None,
+        squares: float | None,
+        seconds: float,
+        seen: int,
+    ) -> None:
         pairs: Counter[tuple[str, str]] = Counter()
         right = None
         if answers is not None:
             pairs.update((key_of(a), key_of(b)) for a, b in zip(y, answers, strict=True))
             right = sum(count for (shown, said), count in pairs.items() if shown == said)
         told = [(shown, said, count) for (shown, said), count in pairs.items()]
-        seen = int(self.learner.n_seen_)
-        memory = self._weigh()
-        self.album.note(Lesson(seen, n, told, right, squares, seconds, memory))
+        memory, n = self._weigh(), len(y)
         self._metrics.learned(self.name, n, seconds, memory)
-        return seen
+        self.album.note(Lesson(seen, n, told, right, squares, seconds, memory))
 
     def _weigh(self) -> int:
         self._since_weighed += 1
@@ -230,7 +298,7 @@ class Desk:
 
     def _width(self, job: TeachJob) -> int:
         """Return the width of rows; the first row of all decides."""
-        found = getattr(self.learner, "n_features_in_", None)
+        found = getattr(self.learner, "n_features_in_", self._wanted.n_inputs)
         if found is not None:
             return int(found)
         width = int(job.X.shape[1])
@@ -239,7 +307,9 @@ class Desk:
         return width
 
     def _n_outputs(self, job: TeachJob) -> int | None:
-        return None if self.is_classifier else self.n_outputs or int(job.y.shape[1])
+        if self.is_classifier:
+            return None
+        return self.n_outputs or self._wanted.n_outputs or int(job.y.shape[1])
 
     # Answering.
 
@@ -259,6 +329,11 @@ class Desk:
             error: ServiceError | None = None
             if width is None:
                 error = Conflict("nothing is known yet; teach some examples first")
+            elif len(job.X) * self._answer_width() > _ANSWER:
+                error = TooMuch(
+                    f"{len(job.X)} rows would be answered with {self._answer_width()} numbers "
+                    f"each; ask {self.asked} rows at once"
+                )
             elif job.X.shape[1] != width:
                 error = Refused(
                     f"a row has {job.X.shape[1]} numbers, and this learner takes {width}"
@@ -336,8 +411,14 @@ class Desk:
         return self._memory or bytes_of(self.learner._learner)
 
     def close(self) -> None:
-        """Make everything durable."""
-        self.album.close()
+        """Make everything durable, and the next start quick."""
+        self.beside(self.album.close)
+        if self._learned > _LONG or self._opened > _SLOW:
+            try:
+                self.learner.snapshot()
+            except Exception as error:  # the records are there
+                _log.warning("no snapshot at the end", exc_info=error,
+                             extra={"learner": self.name})  # fmt: skip
         self.learner.close()
 
 

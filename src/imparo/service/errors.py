@@ -1,7 +1,5 @@
 """What goes wrong with a request, and the HTTP status that says so."""
 
-from typing import Any
-
 
 class ServiceError(Exception):
     """A request that is not done; the message is one sentence for whoever sent it.
@@ -42,6 +40,10 @@ class Conflict(ServiceError):
     status = 409
 
 
+class Damaged(Conflict):
+    """What it names cannot be read, and to try again changes nothing."""
+
+
 class TooMuch(ServiceError):
     """It is larger than the service takes."""
 
@@ -75,18 +77,7 @@ class Unavailable(ServiceError):
     retry_after = 30
 
 
-def told_of(errors: Any) -> str:
-    """Return what validation found as one sentence.
+class Unready(Unavailable):
+    """Learners are being opened, or closed."""
 
-    Parameters
-    ----------
-    errors : list of dict
-        As pydantic tells them.
-    """
-    first = errors[0]
-    if str(first.get("type", "")).startswith("union_tag"):
-        return 'kind must be "classifier", "regressor" or "dynamics"'
-    where = ".".join(str(part) for part in first["loc"] if part != "body") or "the message"
-    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    said = first["msg"].removeprefix("Value error, ")
-    return f"{where[:120]}: {said[:200]}{more}"
+    retry_after = 1

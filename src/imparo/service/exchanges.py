@@ -3,13 +3,20 @@
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import from_json
+from pydantic_core import from_json, to_json
 
-from imparo.service.errors import Malformed, Refused, WrongKind, told_of
+from imparo.service.errors import Malformed, Refused, WrongKind
+from imparo.service.recipes import check_label
 from imparo.service.schemas import Ask, Label, Teach
 from imparo.service.service import Service
+from imparo.service.telling import told_of
 
 Sent = TypeVar("Sent", bound=BaseModel)
+
+
+def as_json(content: Any) -> bytes:
+    """Return JSON, quickly; what it has no number for is null."""
+    return to_json(content, inf_nan_mode="null")
 
 
 def parsed(kind: type[Sent], content_type: str, body: bytes) -> Sent:
@@ -36,7 +43,7 @@ def parsed(kind: type[Sent], content_type: str, body: bytes) -> Sent:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise Refused(told_of(error.errors(include_url=False))) from None
+        raise Refused(told_of(error.errors(include_url=False), kind)) from None
 
 
 async def taught(service: Service, name: str, sent: Teach) -> dict[str, Any]:
@@ -59,11 +66,9 @@ async def taught_picture(
     """Learn what is on an image, and keep a small one of it."""
     entry = service.learners.find(name)
     live = entry.at_work()
-    service.check_label(label)
+    check_label(label, service.limits)
     row, small = await service.seen(entry, content)
-    done = await live.teach(row, [label])
-    if live.album.wants_picture(label):
-        await live.change(lambda: live.album.add_picture(label, small))
+    done = await live.teach(row, [label], [(label, small)])
     return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
 
 

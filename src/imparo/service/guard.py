@@ -1,6 +1,8 @@
 """What every request passes before it reaches a route, and every answer on its way out."""
 
 import asyncio
+import base64
+import hashlib
 import html
 import ipaddress
 import json
@@ -10,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch
+from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch, Unavailable
 from imparo.service.metrics import Metrics
 from imparo.service.rates import Rates
 from imparo.service.settings import Settings
@@ -38,12 +40,67 @@ HEADERS = [
 ]
 # Wrong tokens from one address: ten, and then one in six seconds.
 _WRONG, _WRONG_RATE = 10.0, 1 / 6
+_LOGIN_BYTES = 4096
 # Requests that take longer are told in the log.
 _SLOW = 1.0
-_LOGIN = """<!doctype html><html lang="en"><meta charset="utf-8"><title>imparo</title>
-<meta name="viewport" content="width=device-width"><h1>imparo</h1><p>{said}</p>
+_STYLE = """
+:root{color-scheme:light dark;--ink:#1b2230;--paper:#f4f6f9;--card:#fff;--edge:#7b869c;--main:#b01339;--on:#fff}
+@media(prefers-color-scheme:dark){:root{--ink:#e8edf6;--paper:#10131a;--card:#191e28;--edge:#8290a8;--main:#ff8fa5;--on:#10131a}}
+body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);font:1.1rem/1.5 system-ui,sans-serif}
+main{background:var(--card);padding:2rem;margin:1rem;border-radius:14px;max-width:26rem}
+h1{margin:0 0 .5rem}input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;border-radius:8px;border:2px solid var(--edge);margin-top:.4rem}
+button{background:var(--main);color:var(--on);border-color:var(--main);font-weight:700;margin-top:1rem}
+:focus-visible{outline:3px solid var(--main);outline-offset:2px}
+"""  # noqa: E501
+_LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">
+<title>Token · imparo</title><meta name="viewport" content="width=device-width">
+<style>{style}</style></head><body><main><h1>imparo</h1><p role="alert">{said}</p>
 <form method="post" action="/api/session"><label>Token <input name="token" type="password"
-autocomplete="current-password" required></label> <button>Open</button></form></html>"""
+autocomplete="current-password" required autofocus></label><button>Open</button></form>
+</main></body></html>"""
+_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
+
+
+def login_page(said: str) -> tuple[int, str, str]:
+    """Return status, page and policy of the page that asks for the token.
+
+    Parameters
+    ----------
+    said : str
+        Why it is asked for.
+    """
+    words = f"{said[:1].upper()}{said[1:]}."
+    policy = POLICY.replace("style-src 'self'", f"style-src 'sha256-{_STYLE_HASH}'")
+    return 401, _LOGIN.format(style=_STYLE, said=html.escape(words)), policy
+
+
+class Arriving:
+    """Bytes of requests and messages that are in memory, of all clients together.
+
+    Parameters
+    ----------
+    most : int
+
+    Examples
+    --------
+    >>> from imparo.service.guard import Arriving
+    >>> arriving = Arriving(10)
+    >>> arriving.add(11)
+    >>> arriving.full
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+
+    def add(self, size: int) -> None:
+        """Count bytes that have come, or, below 0, that have gone."""
+        self._held += size
+
+    @property
+    def full(self) -> bool:
+        """Whether there are more than there is room for."""
+        return self._held > self._most
 
 
 class Guard:
@@ -61,12 +118,13 @@ class Guard:
     def __init__(self, app: Any, settings: Settings, metrics: Metrics, rates: Rates) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._limits = settings.limits
-        #: The application behind everything that stands before it.
+        #: The application behind everything that stands before it, and its service.
         self.inner = app
+        self.service: Any = None
         self._keeper = Doorkeeper(settings.token, settings.tls)
         self._rates = rates
         self._wrong = Rates(_WRONG_RATE, _WRONG)
-        self._held = 0  # bytes of bodies that are in memory
+        self.arriving = Arriving(settings.limits.arriving_bytes)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -90,8 +148,16 @@ class Guard:
             if reply.begun:
                 raise
             await reply.problem(error)
+        except asyncio.CancelledError:
+            # The service ends, and this took longer than it waits for.
+            if reply.begun or scope["type"] != "http":
+                raise
+            await reply.problem(Unavailable(
+                "the service ended before this was done; it may have been done all the same: "
+                "look at the learner before you send it again"
+            ))  # fmt: skip
         finally:
-            self._held -= scope.get("imparo.bytes", 0)
+            self.arriving.add(-scope.get("imparo.bytes", 0))
             self._tell(scope, reply, time.perf_counter() - start)
 
     # Whether it may pass.
@@ -126,18 +192,24 @@ class Guard:
         shown = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         tries = is_login or shown is not None or b"authorization" in headers
         if tries and not self._wrong.has(address):
-            return self._no("wrong token", 429, "too many wrong tokens; wait a minute", 60)
+            wait = round(1 / _WRONG_RATE)
+            told = f"too many wrong tokens; wait {wait} seconds"
+            return self._no("wrong token", 429, told, wait)
         if is_login and scope["method"] == "POST":
-            return None  # the route looks at the token, by :meth:`login`
+            # The route looks at the token, by :meth:`login`. A try is taken before its body has
+            # come, or many at once would all be looked at.
+            self._wrong.take(address)
+            return None
         at_page = scope["type"] == "http" and scope["path"] == "/"
         if at_page and shown and self._keeper.knows(shown[0].encode("utf-8", "replace")):
             return lambda reply: reply.welcome(self._keeper.cookie())
         if tries:
             self._wrong.take(address)
         wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
-        said = "a token is needed; open the link that imparo serve has printed"
+        said = "this is not the token" if tries else "a token is needed"
+        said += "; open the link that imparo serve has printed"
         if wants_page:
-            return lambda reply: reply.page(401, _LOGIN.format(said=html.escape(said)))
+            return lambda reply: reply.page(*login_page(said))
         return self._no("token", 401, f"{said}, or send it as Authorization: Bearer TOKEN")
 
     def login(self, token: str, address: str) -> str | None:
@@ -147,11 +219,11 @@ class Guard:
         ----------
         token : str
         address : str
-            Whose wrong tokens are counted.
+            Who gets back the try that was taken at the door, if it is the right one.
         """
         if self._keeper.token is None or self._keeper.knows(token.encode("utf-8", "replace")):
+            self._wrong.give_back(address)
             return self._keeper.cookie()
-        self._wrong.take(address)
         return None
 
     def _no(
@@ -163,6 +235,8 @@ class Guard:
     # Size and time of what comes in.
 
     def _most(self, path: str) -> int:
+        if path == "/api/session":  # it needs no token
+            return _LOGIN_BYTES
         if path == "/api/import":
             return self._limits.import_bytes
         if path.endswith("/image"):
@@ -192,12 +266,12 @@ class Guard:
                 )) from None  # fmt: skip
             if message["type"] == "http.request":
                 got += (size := len(message.get("body", b"")))
-                self._held += size
+                self.arriving.add(size)
                 scope["imparo.bytes"] = got
                 ended = not message.get("more_body", False)
                 if got > most:
                     raise _noted(scope, too_much)
-                if self._held > self._limits.arriving_bytes:
+                if self.arriving.full:
                     raise _noted(scope, Busy("too much is arriving at once; try again"))
             return message
 
@@ -258,9 +332,9 @@ class _Reply:
             more.append((b"retry-after", str(error.retry_after).encode()))
         await self._whole(error.status, b"application/json", content, more)
 
-    async def page(self, status: int, text: str) -> None:
+    async def page(self, status: int, text: str, policy: str) -> None:
         """Answer with a page."""
-        more = [(b"www-authenticate", b"Bearer")]
+        more = [(b"www-authenticate", b"Bearer"), (b"content-security-policy", policy.encode())]
         await self._whole(status, b"text/html; charset=utf-8", text.encode(), more)
 
     async def welcome(self, cookie: str) -> None:

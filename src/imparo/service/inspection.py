@@ -14,21 +14,23 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter
 
-from imparo.dynamics import Robot
-from imparo.lifelong import IncrementalClassifier
+from imparo.dynamics import Robot, SerialArm
+from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
 from imparo.lifelong.recursion import DELAY, Recursion
 from imparo.lifelong.reservoir import Reservoir
 from imparo.service.album import Album, key_of
 from imparo.service.errors import TooMuch
-from imparo.service.recipes import check_features
+from imparo.service.recipes import check_features, check_label, check_urdf
 from imparo.service.schemas import Label
 from imparo.service.settings import Limits
 
 _LABEL: TypeAdapter[Any] = TypeAdapter(Label)
 # Rows that a copy learns: more than wait for the weights, so that all parts have worked.
 _TRIED = DELAY + 1
-# Examples that may be held out.
-_HELD = 100_000
+# Examples that may be held out, and numbers that they may be answered with.
+_HELD, _ANSWERS = 5000, 2**24
+# Of examples: beyond this they are no exact numbers, nor will there ever be so many.
+_MOST_SEEN = 2**53
 # Of the entries of L; the least penalty makes them 1e6.
 _LARGEST = 1e20
 # Pairs of labels that an album counts.
@@ -60,10 +62,20 @@ def check_learner(learner: Any, limits: Limits) -> None:
         elif isinstance(part, Reservoir):
             _check_reservoir(part)
         elif isinstance(part, Robot):
-            _check_robot(part)
+            _check_robot(part, limits)
+        elif isinstance(part, SerialArm):
+            check_features(10 * part.n_joints, limits)
+    if isinstance(learner, IncrementalClassifier | RecursiveRegressor):
+        learner._check_parameters()
+        _check(getattr(learner, "holdout", 2) is not None)  # it could not be asked
     if not hasattr(learner, "n_seen_"):
         return
-    _check(type(learner.n_seen_) is int and learner.n_seen_ >= 0)
+    _check(_is_count(learner.n_seen_, 0, _MOST_SEEN))
+    for name in ("_recursions", "_reservoir"):
+        found = vars(learner).get(name)
+        kind = Recursion if name == "_recursions" else Reservoir
+        own = found if type(found) is list else [found] * (found is not None)
+        _check(all(type(part) is kind for part in own))
     width = int(learner.n_features_in_)
     if not 1 <= width <= limits.columns:
         raise TooMuch(f"the learner takes rows of {width} numbers, too many for here")
@@ -86,11 +98,6 @@ def check_album(state: dict[str, Any]) -> None:
         As :meth:`imparo.service.album.Album.state` returns it.
     """
     Album.check(state)
-    for curve in state["curves"].values():
-        _check(_is_count(curve["step"], 1) and _is_count(curve["most"], 2, 4096))
-        _check(len(curve["points"]) <= curve["most"])
-        for place, total, count in curve["points"]:
-            _check(_is_count(place, 0) and _is_count(count, 1) and _is_number(total))
     _check(sorted(state["means"]) == ["accuracy", "error", "milliseconds"])
     for total, weight in state["means"].values():
         _check(_is_number(total) and _is_number(weight) and total >= 0 and weight >= 0)
@@ -127,12 +134,15 @@ def _parts(learner: Any) -> Iterator[Any]:
             continue
         seen.add(id(value))
         if isinstance(value, dict):
-            rest += value.values()
-        elif isinstance(value, list | tuple):
+            rest += [*value, *value.values()]
+        elif isinstance(value, list | tuple | set | frozenset):
             rest += value
-        elif type(value).__module__.startswith("imparo"):
-            yield value
-            rest += list(getattr(value, "__dict__", {}).values())
+        elif isinstance(value, np.ndarray):
+            rest += value.ravel().tolist() if value.dtype.hasobject else []
+        elif not isinstance(value, type):
+            if type(value).__module__.startswith("imparo"):
+                yield value
+            rest += getattr(value, "__dict__", {}).values()
 
 
 def _check_recursion(part: Recursion, limits: Limits) -> None:
@@ -162,41 +172,47 @@ def _check_recursion(part: Recursion, limits: Limits) -> None:
 
 def _check_reservoir(part: Reservoir) -> None:
     n, codes, offered = part._n, part._codes, part._offered
-    _check(type(n) is int and 0 <= n <= len(codes) == len(part._rows) == len(part._weights))
-    _check(type(part.seed) is int and type(part._draws) is int and type(part.capacity) is int)
+    _check(_is_count(part.capacity, 1, _HELD) and _is_count(n, 0, part.capacity))
+    _check(n <= len(codes) == len(part._rows) == len(part._weights) <= _HELD)
+    _check(type(part.seed) is int and type(part._draws) is int)
     _check(codes.ndim == part._weights.ndim == 1 and part._rows.ndim == 2)
     _check(codes.dtype == np.intp and np.isfinite(part._rows[:n]).all())
     _check(type(offered) is list and all(type(count) is int for count in offered))
     _check(n == 0 or 0 <= codes[:n].min() <= codes[:n].max() < len(offered))
 
 
-def _check_robot(part: Robot) -> None:
+def _check_robot(part: Robot, limits: Limits) -> None:
     """Raise unless the text of a robot is what its own description is read as.
 
     What reads it at work is a library in C++, and it reads files by their names.
     """
     text = part.urdf
-    _check(isinstance(text, str) and text.startswith("<") and "<!" not in text)
+    _check(isinstance(text, str))
+    check_urdf(text)
     again = Robot(
         text, joints=part.joints, sensor=part.sensor, sign=part.sign, gravity=part.gravity
     )
     _check(again.joints == part.joints)
+    check_features(10 * len(again.joints), limits)
 
 
 def _try_classifier(trial: Any, rows: Any, limits: Limits) -> None:
     labels = trial.classes_.tolist()
     if len(labels) > limits.classes:
         raise TooMuch(f"the learner knows {len(labels)} classes, too many for here")
-    for label in [*labels, trial.unknown_label]:
-        _LABEL.validate_python(label)
-        _check(not isinstance(label, str) or len(label) <= limits.label_length)
     T, own = len(labels), trial._labels
+    if T * trial._reservoir._n > _ANSWERS:
+        raise TooMuch(
+            f"the learner holds {trial._reservoir._n} examples out, of {T} classes: too many"
+        )
+    for label in [*labels, trial.unknown_label]:
+        check_label(_LABEL.validate_python(label), limits)
     _check(trial._codes == {label: code for code, label in enumerate(own)})
     _check(sorted(trial._order.tolist()) == list(range(T)))
     told = [json.dumps(own[code]) for code in trial._order.tolist()]
     _check(told == [json.dumps(label) for label in labels])
     _check(T == len(set(map(json.dumps, labels))) == len(trial._labels) == len(trial._shown))
-    _check(all(type(count) is int and count >= 0 for count in trial._shown))
+    _check(all(_is_count(count, 0, _MOST_SEEN) for count in trial._shown))
     _check(all(recursion.n_outputs == T for recursion in trial._recursions))
     _check(trial._reservoir._n == 0 or trial._reservoir._codes[: trial._reservoir._n].max() < T)
     for _ in range(2):

@@ -11,9 +11,16 @@ import numpy as np
 from imparo.engine import Array
 from imparo.service.errors import Busy
 
+# Numbers that count as one row of what may wait.
+_ROW = 1024
+
 
 def _no_rows() -> Array:
     return np.empty((0, 0))
+
+
+def _length(X: Array) -> int:
+    return max(1, -(-X.shape[1] // _ROW))
 
 
 @dataclass(eq=False)
@@ -34,7 +41,7 @@ class Job:
 
     @property
     def weight(self) -> int:
-        """How many rows it counts for."""
+        """How many rows it counts for; a long row counts for several."""
         return 1
 
 
@@ -48,6 +55,8 @@ class TeachJob(Job):
     y : list of labels, or array of shape (n, T)
     done : int
         Rows that are learned.
+    pictures : list of (label, bytes)
+        Thumbnails to keep once the rows are learned.
     answers : list
         What was answered before each was learned.
     number, seen : int
@@ -56,6 +65,7 @@ class TeachJob(Job):
 
     X: Array = field(default_factory=_no_rows)
     y: Any = None
+    pictures: "list[tuple[Any, bytes]]" = field(default_factory=list)
     done: int = 0
     answers: "list[Any] | None" = None
     number: int = 0
@@ -63,8 +73,8 @@ class TeachJob(Job):
 
     @property
     def weight(self) -> int:
-        """How many rows it counts for."""
-        return len(self.X) - self.done
+        """How many rows it counts for; a long row counts for several."""
+        return (len(self.X) - self.done) * _length(self.X)
 
 
 @dataclass(eq=False)
@@ -84,8 +94,8 @@ class AskJob(Job):
 
     @property
     def weight(self) -> int:
-        """How many rows it counts for."""
-        return len(self.X)
+        """How many rows it counts for; a long row counts for several."""
+        return len(self.X) * _length(self.X)
 
 
 @dataclass(eq=False)
@@ -155,6 +165,13 @@ class Lane:
             if alone:
                 break
         return taken
+
+    def clear(self) -> list[Job]:
+        """Return all jobs that wait, and let none wait."""
+        jobs = [job for job in self._jobs if not job.cancelled]
+        self._jobs.clear()
+        self.rows = 0
+        return jobs
 
     def _drop(self) -> None:
         self.rows -= self._jobs.popleft().weight

@@ -3,8 +3,10 @@
 import asyncio
 import json
 import logging
+import re
 import secrets
 import shutil
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -17,8 +19,8 @@ import imparo.lifelong
 from imparo.journal.locks import Lock
 from imparo.lifelong import IncrementalClassifier
 from imparo.persistence import sync_folder, write_atomically
-from imparo.service.desk import explained
-from imparo.service.errors import Conflict, Missing, TooMuch, Unavailable
+from imparo.service.desk import Wanted, explained
+from imparo.service.errors import Conflict, Damaged, Missing, TooMuch, Unavailable, Unready
 from imparo.service.live import LiveLearner
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import New, check_size, learner_of, n_inputs_of, n_outputs_of
@@ -29,6 +31,7 @@ _ABOUT = "about.json"
 _FORMAT = 1
 # Folders that are being made, or being removed; swept away at the next start.
 _MAKING, _GONE = ".making-", ".gone-"
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
 class Entry:
@@ -44,6 +47,8 @@ class Entry:
         Why it could not be opened.
     last : dict or None
         Its state when it was last told.
+    reserved : int
+        Bytes that it will take at least once it has learned.
     """
 
     def __init__(self, name: str, about: dict[str, Any]) -> None:
@@ -51,12 +56,18 @@ class Entry:
         self.live: LiveLearner | None = None
         self.reason: str | None = None
         self.last: dict[str, Any] | None = None
+        self.reserved = int(about.get("bytes", 0))
 
     def at_work(self) -> LiveLearner:
         """Return the learner, or raise where it is damaged."""
         if self.live is None:
-            raise Unavailable(f"the learner {self.name!r} could not be opened: {self.reason}")
+            raise Damaged(f"the learner {self.name!r} could not be opened: {self.reason}")
         return self.live
+
+    @property
+    def memory(self) -> int:
+        """Bytes that it takes, or will take."""
+        return max(self.reserved, self.live.desk.memory) if self.live is not None else 0
 
 
 class Learners:
@@ -86,6 +97,8 @@ class Learners:
             ) from error
         self._entries: dict[str, Entry] = {}
         self._busy: set[str] = set()
+        self._gate = threading.Lock()
+        self._ended = False
         self.ready = False
 
     # Opening and closing.
@@ -94,10 +107,17 @@ class Learners:
         """Open every learner in the folder; one that is damaged does not stop the others."""
         _warm_up()
         for path in sorted(self.folder.iterdir()):
+            if self._ended:
+                return
             if path.name.startswith((_MAKING, _GONE)):
                 shutil.rmtree(path, ignore_errors=True)
-            elif (path / _ABOUT).is_file():
+            elif not (path / _ABOUT).is_file() and not (path / "learner").is_dir():
+                continue
+            elif _NAME.fullmatch(path.name):
                 self._open(path)
+            else:
+                _log.error("a folder is no learner by its name; rename it to letters, digits, "
+                           "- and _", extra={"folder": path.name})  # fmt: skip
         self._count()
         self.ready = True
 
@@ -106,9 +126,8 @@ class Learners:
         self._entries[path.name] = entry
         start = time.perf_counter()
         try:
-            entry.about = {**entry.about, **json.loads((path / _ABOUT).read_text("utf-8"))}
-            if entry.about["format"] > _FORMAT:
-                raise ValueError("it was made by a newer imparo: upgrade this one")
+            entry.about = {**entry.about, **_read_about(path / _ABOUT)}
+            entry.reserved = int(entry.about.get("bytes", 0))
             self._start(entry, path)
         except Exception as error:
             entry.reason = " ".join(str(error).split())
@@ -122,13 +141,26 @@ class Learners:
             _log.info("opened", extra=told)
 
     def _start(self, entry: Entry, path: Path) -> None:
+        wanted = Wanted(
+            entry.about.get("n_inputs"), entry.about.get("n_outputs"),
+            lambda size: self.reserve(entry, size),
+        )  # fmt: skip
         entry.live = LiveLearner(
-            path, sync=self.settings.sync, limits=self.settings.limits, metrics=self.metrics
-        )
+            path, sync=self.settings.sync, limits=self.settings.limits, metrics=self.metrics,
+            wanted=wanted,
+        )  # fmt: skip
+
+    def end_soon(self) -> None:
+        """Take nothing new, and give what waits a few seconds."""
+        self._ended, self.ready = True, False
+        for entry in self.all():
+            if entry.live is not None:
+                entry.live.end_soon()
 
     def close(self) -> None:
         """Finish what waits, make all durable, and let another process have the folder."""
-        self.ready = False
+        with self._gate:  # what is being made now will see that it is too late
+            self._ended, self.ready = True, False
         for entry in self._entries.values():
             if entry.live is not None:
                 try:
@@ -144,10 +176,14 @@ class Learners:
         """Return every learner, by name."""
         return [self._entries[name] for name in sorted(self._entries)]
 
+    def check_ready(self) -> None:
+        """Raise while learners are being opened or closed."""
+        if not self.ready:
+            raise Unready("the service is starting or ending; try again in a moment")
+
     def find(self, name: str) -> Entry:
         """Return a learner, or raise ``Missing``."""
-        if not self.ready:
-            raise Unavailable("the service is starting or ending; try again in a moment")
+        self.check_ready()
         found = self._entries.get(name)
         if found is None:
             raise Missing(f"there is no learner {name!r:.80}")
@@ -157,12 +193,13 @@ class Learners:
 
     async def create(self, new: New) -> Entry:
         """Make a learner that has learned nothing."""
-        width = n_inputs_of(new)
         learner = await asyncio.to_thread(learner_of, new, self.settings.limits)
-        self.check_room(check_size(new, width, self.settings.limits))
+        width = n_inputs_of(new, learner)
+        size = check_size(new, width, self.settings.limits)
+        self.check_room(size)
         about = {
             "kind": new.kind, "features": new.features, "n_inputs": width,
-            "n_outputs": n_outputs_of(new),
+            "n_outputs": n_outputs_of(new, learner), "bytes": size,
         }  # fmt: skip
         return await self.add(new.name, about, learner)
 
@@ -180,8 +217,7 @@ class Learners:
         fill : function
             Puts more into the new folder.
         """
-        if not self.ready:
-            raise Unavailable("the service is starting or ending; try again in a moment")
+        self.check_ready()
         if name in self._entries or name in self._busy:
             raise Conflict(f"there is a learner {name!r} already; choose another name")
         if len(self._entries) + len(self._busy) >= self.settings.limits.learners:
@@ -198,7 +234,6 @@ class Learners:
         entry = Entry(name, {"format": _FORMAT, **about, "created": created})
         try:
             await asyncio.to_thread(self._make, entry, learner, fill)
-            self._entries[name] = entry
         except Exception as error:
             raise explained(error) from error
         finally:
@@ -226,6 +261,12 @@ class Learners:
         except BaseException:
             self._remove(entry)
             raise
+        with self._gate:
+            if not self._ended:
+                self._entries[entry.name] = entry
+                return
+        entry.at_work().close()
+        raise Unavailable(f"the service is ending; {entry.name!r} was made all the same")
 
     async def delete(self, name: str) -> None:
         """Remove a learner and all that it knows."""
@@ -250,10 +291,15 @@ class Learners:
         sync_folder(self.folder)
         shutil.rmtree(gone, ignore_errors=True)
 
-    def check_room(self, size: int) -> None:
+    def reserve(self, entry: Entry, size: int) -> None:
+        """Keep room for a learner whose size is now known, or raise where there is none."""
+        self.check_room(size, entry)
+        entry.reserved = max(entry.reserved, size)
+
+    def check_room(self, size: int, mine: Entry | None = None) -> None:
         """Raise where there is no memory left for a learner of so many bytes."""
         limit = self.settings.limits.memory
-        used = sum(entry.live.desk.memory for entry in self.all() if entry.live is not None)
+        used = sum(entry.memory for entry in self.all() if entry is not mine)
         if used + size > limit:
             raise TooMuch(
                 f"the learner would take {size / 1e9:.2f} GB, and {used / 1e9:.2f} of "
@@ -264,6 +310,20 @@ class Learners:
         damaged = sum(entry.live is None for entry in self._entries.values())
         self.metrics.learners.labels("open").set(len(self._entries) - damaged)
         self.metrics.learners.labels("damaged").set(damaged)
+
+
+def _read_about(path: Path) -> dict[str, Any]:
+    """Return what was said of a learner when it was made."""
+    if not path.is_file():
+        raise ValueError(f"its file {path.name} is missing; restore it from a copy")
+    try:
+        about = dict(json.loads(path.read_text("utf-8")))
+        newer = about["format"] > _FORMAT
+    except (ValueError, LookupError, TypeError, RecursionError) as error:
+        raise ValueError(f"its file {path.name} is damaged; restore it from a copy") from error
+    if newer:
+        raise ValueError("it was made by a newer imparo: upgrade this one")
+    return about
 
 
 def _warm_up() -> None:

@@ -8,12 +8,13 @@ clients, and latency stays bounded: blocks are cut so that a round takes some 20
 import asyncio
 import logging
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 from imparo.engine import Array
-from imparo.service.desk import Desk, Outcome, explained
+from imparo.service.desk import Desk, Outcome, Wanted, explained
 from imparo.service.errors import Busy, Unavailable
 from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
 from imparo.service.metrics import Metrics
@@ -22,8 +23,9 @@ from imparo.service.settings import Limits
 Result = TypeVar("Result")
 _log = logging.getLogger("imparo.service")
 
-# Rows that are answered by one product.
-_ASKED = 4096
+# Seconds that what waits has when the service ends.
+_GRACE = 5.0
+_ENDING = "the service is ending; nothing was done: try again later"
 
 
 class LiveLearner:
@@ -39,34 +41,43 @@ class LiveLearner:
         When an example is acknowledged.
     limits : Limits
     metrics : Metrics
+    wanted : Wanted, optional
+        What was said of its rows when it was made.
     """
 
     def __init__(
-        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics
-    ) -> None:
+        self, folder: Path, *, sync: str | float, limits: Limits, metrics: Metrics,
+        wanted: Wanted | None = None,
+    ) -> None:  # fmt: skip
         self.name = folder.name
         self._limits, self._metrics = limits, metrics
-        self.desk = Desk(folder, sync=sync, limits=limits, metrics=metrics)
+        self.desk = Desk(folder, sync=sync, limits=limits, metrics=metrics, wanted=wanted)
         self.learner, self.album = self.desk.learner, self.desk.album
         self.is_classifier = self.desk.is_classifier
         self._condition = threading.Condition()
         self._lessons, self._questions = Lane(limits.waiting), Lane(limits.waiting)
         self._closing = False
+        self._end: float | None = None  # when no more is done of what waits
         self._watchers: set[asyncio.Event] = set()
         self._thread = threading.Thread(target=self._run, name=f"imparo-{self.name}")
         self._thread.start()
 
     # For the event loop.
 
-    async def teach(self, X: Array, y: Any) -> TeachJob:
+    async def teach(
+        self, X: Array, y: Any, pictures: list[tuple[Any, bytes]] | None = None
+    ) -> TeachJob:
         """Learn rows; return when they are kept.
 
         Parameters
         ----------
         X : array of shape (n, d)
         y : list of labels, or array of shape (n, T)
+        pictures : list of (label, bytes), optional
+            Thumbnails to keep of them, where there is room.
         """
-        return await self._wait(TeachJob(self._future(), X=X, y=y), self._lessons)
+        job = TeachJob(self._future(), X=X, y=y, pictures=pictures or [])
+        return await self._wait(job, self._lessons)
 
     async def ask(
         self, X: Array, recoding: float | None = None, novelty: bool = False
@@ -98,8 +109,8 @@ class LiveLearner:
 
     async def _wait(self, job: Job, lane: Lane) -> Any:
         with self._condition:
-            if self._closing:
-                raise Unavailable("the service is ending; nothing was done: try again later")
+            if self._closing or self._end is not None:
+                raise Unavailable(_ENDING)
             lane.put(job)
             self._condition.notify()
         try:
@@ -124,9 +135,13 @@ class LiveLearner:
                     self._condition.wait()
                 if not (self._lessons or self._questions):
                     return
+                late = self._end is not None and time.monotonic() > self._end
+                refused = self._lessons.clear() + self._questions.clear() if late else []
                 rows = self.desk.room
                 lessons = self._lessons.take(rows)
-                questions = self._questions.take(_ASKED)
+                questions = self._questions.take(self.desk.asked)
+            if refused:
+                self._finish([(job, None, _unfinished(job)) for job in refused], changed=False)
             self._metrics.waiting.labels(self.name).set(self._lessons.rows)
             # Those who taught know before those who ask are answered.
             if lessons:
@@ -166,10 +181,26 @@ class LiveLearner:
 
     # Ending.
 
+    def end_soon(self) -> None:
+        """Take nothing new, and give what waits five seconds; who waits longer is told so."""
+        with self._condition:
+            if self._end is None:
+                self._end = time.monotonic() + _GRACE
+
     def close(self) -> None:
-        """Do all that waits, make it durable, and end."""
+        """Do what waits, make it durable, and end."""
         with self._condition:
             self._closing = True
             self._condition.notify()
         self._thread.join()
         self.desk.close()
+
+
+def _unfinished(job: Job) -> Unavailable:
+    """Return what is told of a job that will not be done, or not all of it."""
+    if isinstance(job, TeachJob) and job.done:
+        return Unavailable(
+            f"the service is ending; {job.done} of {len(job.X)} rows were learned, the others "
+            "not"
+        )
+    return Unavailable(_ENDING)

@@ -3,6 +3,7 @@
 import json
 import logging
 import sys
+import warnings
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,8 +67,14 @@ def set_up(kind: str, level: str) -> None:
     """
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonLines() if kind == "json" else TextLines())
-    for name, least in (("imparo", level), ("uvicorn", "warning"), ("py.warnings", "warning")):
+    # uvicorn warns of every connection that is refused: whoever likes could fill the disk.
+    for name, least in (("imparo", level), ("uvicorn", "error")):
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = [handler], False
         logger.setLevel(least.upper())
-    logging.captureWarnings(True)
+    warnings.showwarning = _shown
+
+
+def _shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Log a warning as what it says; where in the code it was said helps nobody here."""
+    logging.getLogger("imparo.service").warning(str(message), extra={"kind": category.__name__})

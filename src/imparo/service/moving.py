@@ -2,24 +2,27 @@
 
 import io
 import json
+import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from imparo.errors import FileFormatError
 from imparo.journal import Journal, decode, encode
 from imparo.persistence import load
-from imparo.service.album import Album
+from imparo.service.album import Album, key_of
 from imparo.service.desk import bytes_of
-from imparo.service.errors import Refused, ServiceError, TooMuch
+from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch
 from imparo.service.inspection import check_album, check_learner
 from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
 from imparo.service.settings import Limits
 
 _ABOUT, _MODEL, _ALBUM = "about.json", "learner.imparo", "album.bin"
+# Bytes of a file that are in memory while it is sent.
+_PIECE = 2**18
 # Bytes of a model file's header: names, labels and plain values, but no arrays.
 _HEADER = 2**24
 # Entries of an archive. Three are right; the mark of one may also be among the numbers.
@@ -35,8 +38,8 @@ _KINDS = {
 _SENTENCE = "this is no exported learner, or it is damaged ({}); export it again"
 
 
-def exported(live: LiveLearner, about: dict[str, Any]) -> bytes:
-    """Return a learner, its album and what was said of it as one file.
+def exported(live: LiveLearner, about: dict[str, Any]) -> IO[bytes]:
+    """Return a learner, its album and what was said of it as one file, which has no name.
 
     Parameters
     ----------
@@ -44,18 +47,54 @@ def exported(live: LiveLearner, about: dict[str, Any]) -> bytes:
         In whose thread this runs.
     about : dict
     """
-    with tempfile.TemporaryDirectory() as folder:
-        live.learner.save(Path(folder) / _MODEL)
-        model = (Path(folder) / _MODEL).read_bytes()
-    parts = {
-        _MODEL: model, _ALBUM: encode(live.album.state()), _ABOUT: json.dumps(about).encode()
-    }  # fmt: skip
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as archive:
-        for name, content in parts.items():
+    # On disk: a client may take its time to fetch it.
+    file = tempfile.TemporaryFile()  # noqa: SIM115  # closed by who reads it
+    try:
+        with zipfile.ZipFile(file, "w") as archive, tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / _MODEL
+            live.learner.save(path)
             # Without the time: of the same learner the file is the same.
-            archive.writestr(zipfile.ZipInfo(name), content)
-    return buffer.getvalue()
+            with path.open("rb") as model, archive.open(zipfile.ZipInfo(_MODEL), "w") as part:
+                shutil.copyfileobj(model, part, _PIECE)
+            archive.writestr(zipfile.ZipInfo(_ALBUM), encode(live.album.state()))
+            archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(about))
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def parts_of(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield a file in parts, and close it."""
+    with file:
+        file.seek(0)
+        while part := file.read(_PIECE):
+            yield part
+
+
+def check_merge(live: LiveLearner, other: LiveLearner, most: int) -> None:
+    """Raise unless one learner may learn all that another one has learned.
+
+    Parameters
+    ----------
+    live, other : LiveLearner
+    most : int
+        Classes of one learner.
+    """
+    if not hasattr(live.learner._learner, "merge"):
+        raise Refused(
+            "learners of dynamics cannot be merged; teach one of them the other's data"
+        )
+    for one in (live, other):
+        if not one.desk.n_seen:
+            raise Conflict(f"the learner {one.name!r} has learned nothing yet; teach it first")
+    if live.is_classifier and other.is_classifier:
+        classes = {key_of(c) for one in (live, other) for c in one.learner.classes_.tolist()}
+        if len(classes) > most:
+            raise TooMuch(
+                f"together they know {len(classes)} classes, and the service takes at most "
+                f"{most}; forget some first"
+            )
 
 
 class Imported:

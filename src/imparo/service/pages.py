@@ -11,6 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from imparo import __version__
 from imparo.service.errors import Missing, Refused
+from imparo.service.guard import login_page
 from imparo.service.routes import service_of
 from imparo.service.schemas import About, Features
 from imparo.service.service import FEATURES
@@ -57,12 +58,19 @@ async def icon() -> Response:
 @router.post("/api/session", include_in_schema=False)
 async def session(request: Request) -> Response:
     """Give a browser a cookie for the token."""
-    sent = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=8)
+    try:
+        sent = parse_qs((await request.body()).decode("utf-8", "replace"), max_num_fields=8)
+    except ValueError:
+        raise Refused("the form has too many fields; send the token alone") from None
     token = sent.get("token", [""])[0]
     client = request.client.host if request.client else "unknown"
     cookie = request.app.state.guard.login(token, client)
     if cookie is None:
-        raise Refused("this is not the token; open the link that imparo serve has printed")
+        said = "this is not the token; open the link that imparo serve has printed"
+        if "text/html" not in request.headers.get("accept", ""):
+            raise Refused(said)
+        status, text, policy = login_page(said)
+        return Response(text, status, {"content-security-policy": policy}, "text/html")
     return RedirectResponse("/", 303, headers={"set-cookie": cookie})
 
 

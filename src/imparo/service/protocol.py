@@ -1,4 +1,4 @@
-"""HTTP as uvicorn speaks it, with limits on the head of a request: its size, and its time."""
+"""HTTP and WebSockets as uvicorn speaks them, with limits on sizes and times."""
 
 import json
 from asyncio import TimerHandle, Transport
@@ -6,28 +6,73 @@ from typing import Any
 
 from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from imparo.service.guard import HEADERS
+from imparo.service.guard import HEADERS, Arriving
 from imparo.service.settings import Limits
 
 # What a header counts for beside its letters: it costs memory, however short it is.
 _EACH = 32
+# Bytes that must be read of an answer in the time that a body may take to arrive.
+_LEAST = 2**16
+# Bytes that may wait to be read beyond an answer: of pongs, say.
+_UNREAD = 2**20
+
+
+class _Reading:
+    """Ends connections whose other end does not read what it has asked for."""
+
+    loop: Any
+    transport: Any
+    seconds: float
+    _unread = 0
+    _reading: TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()  # type: ignore[misc]
+        self._wait()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()  # type: ignore[misc]
+        self._forget()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget()
+        super().connection_lost(exc)  # type: ignore[misc]
+
+    def _wait(self) -> None:
+        self._forget()
+        self._unread = self.transport.get_write_buffer_size()
+        self._reading = self.loop.call_later(self.seconds, self._look)
+
+    def _look(self) -> None:
+        if self.transport.get_write_buffer_size() > self._unread - _LEAST:
+            self.transport.abort()
+        else:
+            self._wait()
+
+    def _forget(self) -> None:
+        if self._reading is not None:
+            self._reading.cancel()
+            self._reading = None
 
 
 def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
-    """Return the protocol, for these limits.
+    """Return HTTP for these limits.
 
     uvicorn waits for ever for the end of a head, and keeps all of it: a few clients that send a
     byte now and then, or headers without end, would take the service down. So would those who
-    go on sending a body after it was answered.
+    go on sending a body after it was answered, and those who never read an answer.
 
     Parameters
     ----------
     limits : Limits
     """
 
-    class LimitedProtocol(HttpToolsProtocol):
+    class LimitedProtocol(_Reading, HttpToolsProtocol):
         """Closes connections whose heads are too long or too slow, or whose rest is."""
+
+        seconds = limits.body_seconds
 
         _head = 0  # bytes that came while a head was expected
         _size = 0  # of the head as far as it is read
@@ -57,6 +102,10 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
                 self._head += len(data)
                 if self._head > limits.header_bytes and not self.transport.is_closing():
                     self._refuse("the head of the request is too long")
+            elif self._whole and (self.cycle is None or self.cycle.response_complete):
+                # Empty lines between requests: they have ended uvicorn's own waiting, and are
+                # the beginning of no head.
+                self._expect_head()
 
         def on_message_begin(self) -> None:
             super().on_message_begin()
@@ -103,7 +152,7 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             super()._start_asgi_task(cycle, _full if app is service_unavailable else app)
 
         def _expect_head(self) -> None:
-            if self._timer is None:
+            if self._timer is None and not self.transport.is_closing():
                 self._head = 0
                 self._timer = self.loop.call_later(limits.header_seconds, self._too_slow)
 
@@ -134,6 +183,54 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
             self.transport.close()
 
     return LimitedProtocol
+
+
+def limited_sockets(limits: Limits, arriving: Arriving) -> type[WebSocketsSansIOProtocol]:
+    """Return WebSockets for these limits.
+
+    uvicorn waits for ever for the end of a message that has begun, and answers pings whether
+    the answers are read or not.
+
+    Parameters
+    ----------
+    limits : Limits
+    arriving : Arriving
+        To which the parts of messages are added.
+    """
+
+    class LimitedSockets(_Reading, WebSocketsSansIOProtocol):
+        """Closes sockets whose messages are too slow, or whose answers are not read."""
+
+        seconds = limits.body_seconds
+        _kept = 0  # bytes of a message that has begun
+        _message: TimerHandle | None = None
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.transport.is_closing():
+                return
+            kept = len(self.conn.reader.buffer) + sum(map(len, self.frames))
+            arriving.add(kept - self._kept)
+            self._kept = kept
+            if (kept and arriving.full) or self.transport.get_write_buffer_size() > _UNREAD:
+                self.transport.abort()
+            elif not kept:
+                self._stop()
+            elif self._message is None:
+                self._message = self.loop.call_later(self.seconds, self.transport.abort)
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._stop()
+            arriving.add(-self._kept)
+            self._kept = 0
+            super().connection_lost(exc)
+
+        def _stop(self) -> None:
+            if self._message is not None:
+                self._message.cancel()
+                self._message = None
+
+    return LimitedSockets
 
 
 async def _full(scope: Any, receive: Any, send: Any) -> None:

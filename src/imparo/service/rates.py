@@ -43,6 +43,12 @@ class Rates:
             self._buckets.popitem(last=False)
         return enough
 
+    def give_back(self, address: str) -> None:
+        """Put back a token that was taken."""
+        if self.rate != 0:
+            level, now = self._level(address)
+            self._buckets[address] = (min(self.burst, level + 1), now)
+
     def has(self, address: str) -> bool:
         """Return whether there is a token, and take none."""
         return self.rate == 0 or self._level(address)[0] >= 1

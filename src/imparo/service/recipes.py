@@ -1,5 +1,6 @@
 """From a request to a learner: what may be asked for, and what becomes of it."""
 
+import re
 from typing import Any
 
 from imparo.estimators.transformers import RandomFeatures
@@ -9,6 +10,7 @@ from imparo.service.images import N_PIXELS
 from imparo.service.schemas import (
     Arm,
     DynamicsParameters,
+    Label,
     NewClassifier,
     NewDynamics,
     NewRegressor,
@@ -19,21 +21,31 @@ from imparo.service.settings import Limits
 # Random features of drawings, whose ink goes from 0 to 1: few examples of MNIST's digits.
 _PIXEL_WAVES = Waves(n_features=1000, sigma=7.0)
 _WIDTHS = {"pixels": N_PIXELS, "network": 1280}
+# Links and joints of a robot. Pinocchio goes down a chain of them by recursion.
+_LINKS, _JOINTS = 200, 64
 
 New = NewClassifier | NewRegressor | NewDynamics
 
 
-def n_inputs_of(new: New) -> int | None:
+def n_inputs_of(new: New, learner: Any) -> int | None:
     """Return the width of rows if it is known before the first one."""
     if isinstance(new, NewDynamics):
-        joints = new.parameters.n_joints
+        robot = _robot_in(learner)
+        joints = new.parameters.n_joints if robot is None else robot.n_joints
         return None if joints is None else 3 * joints
     return _WIDTHS.get(new.features, new.parameters.n_inputs)
 
 
-def n_outputs_of(new: New) -> int | None:
+def n_outputs_of(new: New, learner: Any) -> int | None:
     """Return the number of outputs if it is known before the first one."""
+    robot = _robot_in(learner)
+    if robot is not None:
+        return int(robot.n_outputs)
     return None if isinstance(new, NewClassifier) else new.parameters.n_outputs
+
+
+def _robot_in(learner: Any) -> Any:
+    return getattr(getattr(learner, "parametric", learner), "robot", None)
 
 
 def learner_of(new: New, limits: Limits) -> Any:
@@ -57,6 +69,11 @@ def learner_of(new: New, limits: Limits) -> Any:
     >>> learner_of(NewRegressor(kind="regressor", name="arm"), Limits())
     RecursiveRegressor()
     """
+    if not isinstance(new, NewClassifier) and (new.parameters.n_outputs or 0) > limits.outputs:
+        raise TooMuch(
+            f"n_outputs={new.parameters.n_outputs}, and the service takes at most "
+            f"{limits.outputs} outputs"
+        )
     try:
         if isinstance(new, NewDynamics):
             return _dynamics(new.parameters, limits)
@@ -121,8 +138,19 @@ def _dynamics(given: DynamicsParameters, limits: Limits) -> Any:
         return kernels
     if given.robot is None:
         raise ValueError(f"model={given.model!r} needs a robot: give its dh rows or its urdf")
+    robot = _robot(given.robot)
+    if robot.n_joints > _JOINTS:
+        raise TooMuch(
+            f"the robot has {robot.n_joints} joints that move, and this service takes "
+            f"{_JOINTS}; name those that count in joints"
+        )
+    check_features(10 * robot.n_joints, limits)
+    for name in ("n_joints", "n_outputs"):
+        said, own = getattr(given, name), getattr(robot, name)
+        if said not in (None, own):
+            raise ValueError(f"{name}={said}, and for this robot it is {own}; leave it out")
     physics = ParametricDynamics(
-        _robot(given.robot), penalty=given.parametric_penalty,
+        robot, penalty=given.parametric_penalty,
         forgetting=given.parametric_forgetting,
     )  # fmt: skip
     return physics if given.model == "P" else SemiparametricDynamics(physics, kernels)
@@ -138,11 +166,34 @@ def _robot(arm: Arm) -> Any:
             raise ValueError("with dh, sensor is the number of a link, and joints are all")
         return SerialArm(arm.dh, sensor=arm.sensor, sign=arm.sign, gravity=arm.gravity)
     text = str(arm.urdf)
+    check_urdf(text)
+    if isinstance(arm.sensor, int):
+        raise ValueError("with urdf, sensor is the name of a fixed joint")
+    return Robot(text, joints=arm.joints, sensor=arm.sensor, sign=arm.sign, gravity=arm.gravity)
+
+
+def check_urdf(text: str) -> None:
+    """Raise ValueError unless a text may be a robot, and not one that is made to harm."""
     # Only text: a name or a path would be looked up on this machine.
     if not text.lstrip().startswith("<"):
         raise ValueError("urdf must be the text of a URDF, which begins with <robot>")
     if "<!" in text.replace("<!--", ""):
         raise ValueError("urdf holds declarations (<!DOCTYPE, <!ENTITY); leave them out")
-    if isinstance(arm.sensor, int):
-        raise ValueError("with urdf, sensor is the name of a fixed joint")
-    return Robot(text, joints=arm.joints, sensor=arm.sensor, sign=arm.sign, gravity=arm.gravity)
+    # A prefix would be one more way to write a name.
+    parts = max(
+        len(re.findall(rf"<(?:[^\s<>/]+:)?{name}\b", text)) for name in ("link", "joint")
+    )
+    if parts > _LINKS:
+        raise ValueError(f"urdf has {parts} links or joints, and the service takes {_LINKS}")
+
+
+def check_label(label: Label, limits: Limits) -> None:
+    """Raise unless a label can be told and kept."""
+    if not isinstance(label, str):
+        return
+    if not label.strip() or len(label) > limits.label_length:
+        raise Refused(
+            f"a label must have 1 to {limits.label_length} characters, and not only spaces"
+        )
+    if not label.isprintable():
+        raise Refused(f"the label {label!r:.80} holds characters that cannot be shown")

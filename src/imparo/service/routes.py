@@ -1,16 +1,26 @@
 """Learners over HTTP: made, taught, asked, changed, merged, moved."""
 
 import asyncio
-import math
+import io
+from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi.responses import StreamingResponse
 
 from imparo.service import moving
 from imparo.service.errors import Missing, Refused, WrongKind
-from imparo.service.exchanges import answered, answered_picture, parsed, taught, taught_picture
+from imparo.service.exchanges import (
+    answered,
+    answered_picture,
+    as_json,
+    parsed,
+    taught,
+    taught_picture,
+)
 from imparo.service.live import LiveLearner
+from imparo.service.moving import check_merge
+from imparo.service.recipes import check_label
 from imparo.service.schemas import (
     Answers,
     Ask,
@@ -85,24 +95,15 @@ def _classifier(request: Request, name: str) -> LiveLearner:
     return live
 
 
-def _json(content: dict[str, Any], status: int = 200) -> JSONResponse:
+def _json(content: dict[str, Any], status: int = 200) -> Response:
     # What is answered is made here; to check it once more costs more than to make it.
-    try:
-        return JSONResponse(content, status)
-    except ValueError:  # a number that JSON does not have
-        return JSONResponse(_finite(content), status)
+    return Response(as_json(content), status, media_type="application/json")
 
 
-def _finite(content: Any) -> Any:
-    if isinstance(content, dict):
-        return {key: _finite(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_finite(value) for value in content]
-    return None if isinstance(content, float) and not math.isfinite(content) else content
-
-
-async def _state(request: Request, name: str, status: int = 200) -> JSONResponse:
-    return _json(await state_of(service_of(request).learners.find(name)), status)
+async def _state(
+    request: Request, name: str, work: Callable[[], object] | None = None, status: int = 200
+) -> Response:
+    return _json(await state_of(service_of(request).learners.find(name), work), status)
 
 
 # Learners.
@@ -111,7 +112,9 @@ async def _state(request: Request, name: str, status: int = 200) -> JSONResponse
 @router.get("/learners", response_model=States)
 async def learners(request: Request) -> Any:
     """List all learners."""
-    return _json({"learners": await states_of(service_of(request).learners.all())})
+    service = service_of(request)
+    service.learners.check_ready()
+    return _json({"learners": await states_of(service.learners.all())})
 
 
 @router.post("/learners", response_model=State, status_code=201)
@@ -122,7 +125,7 @@ async def create(request: Request, new: NewLearner) -> Any:
     if reason is not None:
         raise Refused(reason)
     await service.learners.create(new)
-    return await _state(request, new.name, 201)
+    return await _state(request, new.name, status=201)
 
 
 @router.get("/learners/{name}", response_model=State)
@@ -142,8 +145,7 @@ async def delete(request: Request, name: Name) -> Response:
 async def change(request: Request, name: Name, wanted: Change) -> Any:
     """Set α, from 0, none, to 1, classes count as if they were equally frequent."""
     live = _classifier(request, name)
-    await live.change(lambda: live.learner.recode(wanted.recoding))
-    return await _state(request, name)
+    return await _state(request, name, lambda: live.learner.recode(wanted.recoding))
 
 
 @router.get("/learners/{name}/history", response_model=History)
@@ -226,24 +228,22 @@ async def forget(request: Request, name: Name, wanted: Forget) -> Any:
 
     def work() -> None:
         live.learner.forget(wanted.label)
-        live.album.forget(wanted.label)
+        live.desk.beside(lambda: live.album.forget(wanted.label))
 
-    await live.change(work)
-    return await _state(request, name)
+    return await _state(request, name, work)
 
 
 @router.post("/learners/{name}/rename", response_model=State)
 async def rename(request: Request, name: Name, wanted: Rename) -> Any:
     """Rename a class; if there is one of that name, the two become one."""
     live = _classifier(request, name)
-    service_of(request).check_label(wanted.new)
+    check_label(wanted.new, service_of(request).limits)
 
     def work() -> None:
         live.learner.rename(wanted.label, wanted.new)
-        live.album.rename(wanted.label, wanted.new)
+        live.desk.beside(lambda: live.album.rename(wanted.label, wanted.new))
 
-    await live.change(work)
-    return await _state(request, name)
+    return await _state(request, name, work)
 
 
 # Merging and moving.
@@ -256,17 +256,14 @@ async def merge(request: Request, name: Name, wanted: Merge) -> Any:
     if live is other:
         raise Refused("a learner cannot be merged with itself; name another one")
     pictures = await other.look(other.album.state)
+    most = service_of(request).limits.classes
 
     def work() -> None:
-        if not hasattr(live.learner._learner, "merge"):
-            raise Refused(
-                "learners of dynamics cannot be merged; teach one of them the other's data"
-            )
+        check_merge(live, other, most)
         live.learner.merge(other.learner)
-        live.album.adopt(pictures)
+        live.desk.beside(lambda: live.album.adopt(pictures))
 
-    await live.change(work)
-    return await _state(request, name)
+    return await _state(request, name, work)
 
 
 @router.get(
@@ -275,11 +272,17 @@ async def merge(request: Request, name: Name, wanted: Merge) -> Any:
 )  # fmt: skip
 async def export(request: Request, name: Name) -> Response:
     """Return a learner as one file, pictures and curves included."""
-    entry = service_of(request).learners.find(name)
+    service = service_of(request)
+    entry = service.learners.find(name)
     live = entry.at_work()
-    content = await live.look(lambda: moving.exported(live, entry.about))
-    headers = {"content-disposition": f'attachment; filename="{moving.as_file_name(entry)}"'}
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    async with service.exporting:
+        file = await live.look(lambda: moving.exported(live, entry.about))
+    headers = {
+        "content-disposition": f'attachment; filename="{moving.as_file_name(entry)}"',
+        "content-length": str(file.seek(0, io.SEEK_END)),
+    }
+    kind = "application/octet-stream"
+    return StreamingResponse(moving.parts_of(file), media_type=kind, headers=headers)
 
 
 @router.post("/import", response_model=State, status_code=201, openapi_extra=_FILE)
@@ -291,4 +294,4 @@ async def bring(request: Request, name: Name) -> Any:
         found = await asyncio.to_thread(moving.Imported, content, service.limits)
         service.learners.check_room(found.size)
         await service.learners.add(name, found.about, found.learner, found.filler())
-    return await _state(request, name, 201)
+    return await _state(request, name, status=201)

@@ -9,6 +9,8 @@ from pydantic import PlainValidator, WithJsonSchema
 from imparo.engine import Array
 
 _NUMBERS = {int, float}
+# What is squared must be a number still.
+_LARGEST = 1e100
 
 
 class Matrix(NamedTuple):
@@ -60,8 +62,9 @@ def matrix_of(sent: Any) -> Matrix:
         array = np.array(rows, np.float64)
     except OverflowError:
         raise ValueError("a number is too large") from None
-    if not np.isfinite(array).all():
-        raise ValueError("a number is NaN or infinite; send finite numbers")
+    # Written so that NaN fails, too.
+    if not (np.abs(array) < _LARGEST).all():
+        raise ValueError("a number is NaN, infinite or beyond 1e100; send others")
     return Matrix(array, flat)
 
 

@@ -12,8 +12,9 @@ from imparo.service.errors import Busy, Refused, TooMuch, Unavailable
 from imparo.service.learners import Entry, Learners
 from imparo.service.metrics import Metrics
 from imparo.service.rates import Rates
+from imparo.service.recipes import check_label
 from imparo.service.rows import Matrix
-from imparo.service.schemas import Ask, Label, Teach
+from imparo.service.schemas import Ask, Teach
 from imparo.service.settings import Limits, Settings
 
 # Images that are decoded and looked at at the same time, and that may wait for it.
@@ -40,9 +41,10 @@ class Service:
         self.learners = Learners(settings, self.metrics)
         #: Of all that comes in, messages over sockets too.
         self.rates = Rates(self.limits.rate, 2 * self.limits.rate)
+        self.opening: asyncio.Task[None] | None = None
         self.robots = 0
         self.sockets = 0
-        self.importing = asyncio.Semaphore(1)
+        self.importing, self.exporting = asyncio.Semaphore(1), asyncio.Semaphore(2)
         self._pool = ThreadPoolExecutor(_HANDS, thread_name_prefix="imparo-images")
         self._images = 0
         self._network: network.Network | None = None
@@ -142,7 +144,7 @@ class Service:
                 "all"
             )
         for label in labels:
-            self.check_label(label)
+            check_label(label, self.limits)
         return labels
 
     def _outputs_of(self, inputs: Matrix, sent: Matrix) -> Array:
@@ -162,15 +164,3 @@ class Service:
     def question_of(self, sent: Ask) -> tuple[Array, float | None, bool]:
         """Return rows to answer, as they were sent, and how."""
         return self.rows_of(sent.inputs), sent.recoding, sent.novelty
-
-    def check_label(self, label: Label) -> None:
-        """Raise unless a label can be told and kept."""
-        if not isinstance(label, str):
-            return
-        if not label.strip() or len(label) > self.limits.label_length:
-            raise Refused(
-                f"a label must have 1 to {self.limits.label_length} characters, and not only "
-                "spaces"
-            )
-        if not label.isprintable():
-            raise Refused(f"the label {label!r:.80} holds characters that cannot be shown")

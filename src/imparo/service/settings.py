@@ -103,6 +103,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "folder", Path(self.folder).absolute())
+        if not self.host.strip():
+            raise ValueError(
+                "host is empty; give an address, such as 127.0.0.1, or 0.0.0.0 for all"
+            )
         if self.token is None and not self.local:
             raise ValueError(
                 f"host={self.host!r} can be reached from other machines; give a token that all "

@@ -10,8 +10,7 @@ import re
 from typing import Any
 
 from imparo.service.desk import explained
-from imparo.service.errors import ServiceError
-from imparo.service.exchanges import answered, parsed, taught
+from imparo.service.exchanges import answered, as_json, parsed, taught
 from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service
 
@@ -43,17 +42,14 @@ class Shortcut:
         scope["imparo.route"] = f"/api/learners/{{name}}/{kind}"
         status, headers = 200, [(b"content-type", b"application/json")]
         try:
-            told = await self._done(name, kind, scope, receive)
+            content = as_json(await self._done(name, kind, scope, receive))
         except _Gone:
             return
-        except ServiceError as error:
-            status, told = error.status, {"error": str(error)}
-            if error.retry_after is not None:
-                headers.append((b"retry-after", str(error.retry_after).encode()))
         except Exception as error:
-            bug = explained(error)
-            status, told = bug.status, {"error": str(bug)}
-        content = json.dumps(told, separators=(",", ":")).encode()
+            told = explained(error)
+            status, content = told.status, json.dumps({"error": str(told)}).encode()
+            if told.retry_after is not None:
+                headers.append((b"retry-after", str(told.retry_after).encode()))
         headers.append((b"content-length", str(len(content)).encode()))
         await send({"type": "http.response.start", "status": status, "headers": headers})
         await send({"type": "http.response.body", "body": content})

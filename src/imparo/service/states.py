@@ -2,6 +2,8 @@
 
 import asyncio
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,23 +13,42 @@ from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
 
 _ALPHAS = 21
+# Numbers that examples are answered with to judge by them.
+_JUDGED = 2**22
 # Seconds that a list of learners waits for one that is merging, say.
 _PATIENCE = 0.5
 
 
-async def state_of(entry: Entry) -> dict[str, Any]:
-    """Return a :class:`~imparo.service.schemas.State`."""
+async def state_of(entry: Entry, work: Callable[[], object] | None = None) -> dict[str, Any]:
+    """Return a :class:`~imparo.service.schemas.State`, after a change if one is given.
+
+    Parameters
+    ----------
+    entry : Entry
+    work : function, optional
+        Changes the learner, in its thread.
+    """
     about = {
         "name": entry.name, "kind": entry.about["kind"], "features": entry.about["features"],
         "created": entry.about["created"], "n_inputs": entry.about.get("n_inputs"),
         "n_outputs": entry.about.get("n_outputs"), "status": "open", "reason": None,
+        "n_seen": 0, "number": 0, "classes": [], "recoding": None, "milliseconds": None,
+        "accuracy": None, "error": None, "memory": 0, "disk": 0,
     }  # fmt: skip
     live = entry.live
     if live is None:
         return {**about, "status": "damaged", "reason": entry.reason}
-    known = await live.look(lambda: _known(live))
+    known = await (live.look(partial(_known, live)) if work is None else live.change(
+        partial(_changed, live, work)
+    ))  # fmt: skip
     entry.last = {**about, **known}
     return entry.last
+
+
+def _changed(live: LiveLearner, work: Callable[[], object]) -> dict[str, Any]:
+    # In one turn: once it is done, nothing may be in the way of saying so.
+    work()
+    return _known(live)
 
 
 async def states_of(entries: list[Entry]) -> list[dict[str, Any]]:
@@ -40,7 +61,7 @@ async def _soon(entry: Entry) -> dict[str, Any]:
         return await state_of(entry)
     asked = asyncio.create_task(state_of(entry))
     done, _ = await asyncio.wait([asked], timeout=_PATIENCE)
-    if done:
+    if done and asked.exception() is None:
         return asked.result()
     asked.add_done_callback(lambda task: task.exception())  # told to nobody
     return entry.last
@@ -92,21 +113,21 @@ def _classes(live: LiveLearner) -> list[dict[str, Any]]:
 
 def recoding_curve(live: LiveLearner) -> dict[str, Any]:
     """Return a :class:`~imparo.service.schemas.RecodingCurve`; in the learner's thread."""
-    told = {**_recoding(live), "alphas": [i / (_ALPHAS - 1) for i in range(_ALPHAS)]}
+    told = {**_recoding(live), "alphas": [round(i / (_ALPHAS - 1), 6) for i in range(_ALPHAS)]}
     if not live.desk.n_seen:
         return {**told, "classes": [], "accuracy": [None] * _ALPHAS}
-    rows, labels = live.album.judges()
+    rows, labels = live.album.judges(_JUDGED // max(1, len(live.learner.shown_)))
     exact = rows and live.learner.forgetting == 1 and live.learner.drift != "forget"
     learned = (np.array(rows), labels) if exact else None
-    alphas, found, held = live.learner.recoding_curve(learned=learned)
+    _, found, held = live.learner.recoding_curve(told["alphas"], learned=learned)
     names, shown = live.learner.classes_.tolist(), live.learner.shown_.tolist()
     classes = [
         {"label": label, "shown": n, "judged_by": int(h), "found": _plain(row)}
         for label, n, h, row in zip(names, shown, held, found.tolist(), strict=True)
     ]
     known = found[held > 0]
-    accuracy = known.mean(axis=0).tolist() if len(known) else [math.nan] * len(alphas)
-    return {**told, "alphas": alphas.tolist(), "classes": classes, "accuracy": _plain(accuracy)}
+    accuracy = known.mean(axis=0).tolist() if len(known) else [math.nan] * _ALPHAS
+    return {**told, "classes": classes, "accuracy": _plain(accuracy)}
 
 
 def _plain(numbers: list[float]) -> list[float | None]:

@@ -10,12 +10,19 @@ from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import TypeAdapter, ValidationError
 
 from imparo.service.desk import explained
-from imparo.service.errors import Refused, ServiceError, Throttled, told_of
-from imparo.service.exchanges import answered, answered_picture, taught, taught_picture
+from imparo.service.errors import Refused, ServiceError, Throttled
+from imparo.service.exchanges import (
+    answered,
+    answered_picture,
+    as_json,
+    taught,
+    taught_picture,
+)
 from imparo.service.live import LiveLearner
 from imparo.service.schemas import Ask, Label, Recoding, Strict, Teach
 from imparo.service.service import Service
 from imparo.service.states import state_of
+from imparo.service.telling import told_of
 
 router = APIRouter()
 # Messages of one socket that are worked on; what comes beyond waits in the network.
@@ -91,10 +98,11 @@ class Stream:
                 )
             header, content = _parsed(message, self._service.limits.body_bytes)
             number = _id_of(header)
-            answer = {"id": number, "result": await self._work(header, content)}
+            result = as_json(await self._work(header, content)).decode()
+            answer = f'{{"id": {json.dumps(number)}, "result": {result}}}'
         except Exception as error:
             told = explained(error)
-            answer = {"id": number, "error": str(told), "status": told.status}
+            answer = json.dumps({"id": number, "error": str(told), "status": told.status})
         await self._send(answer)
 
     async def _work(self, header: dict[str, Any], content: bytes) -> Any:
@@ -122,18 +130,19 @@ class Stream:
             while True:
                 event.clear()
                 entry = self._service.learners.find(self._name)
-                await self._send({"event": "state", "state": await state_of(entry)})
+                state = as_json(await state_of(entry)).decode()
+                await self._send(f'{{"event": "state", "state": {state}}}')
                 await asyncio.sleep(_NEWS)
                 await event.wait()
         except ServiceError as error:
-            await self._send({"event": "end", "error": str(error)})
+            await self._send(json.dumps({"event": "end", "error": str(error)}))
         finally:
             live.unwatch(event)
 
-    async def _send(self, content: dict[str, Any]) -> None:
+    async def _send(self, text: str) -> None:
         try:
             async with self._writing:
-                await self._socket.send_text(json.dumps(content))
+                await self._socket.send_text(text)
         except (WebSocketDisconnect, RuntimeError):
             pass  # the client has gone
 
