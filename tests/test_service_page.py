@@ -10,7 +10,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from service_tools import served, until
+from service_tools import drawing, served, until
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which(
@@ -185,8 +185,10 @@ def test_the_camera_is_taught_by_holding_with_the_keyboard(tmp_path):
     ):
         page = opened(context, service.url, complaints)
         # It never looks unasked, not even where it may.
-        page.click("#camera-start")
+        page.focus("#camera-start")
+        page.keyboard.press("Enter")
         page.locator("#camera-stop").wait_for()
+        page.wait_for_function(_FOCUSED, arg="camera-stop")  # what was pressed is gone
         page.fill("#name-field", "clock")
         page.focus("#teach-button")
         page.wait_for_function("() => !document.querySelector('#teach-button').disabled")
@@ -232,21 +234,46 @@ def test_the_robot_view_plays_and_takes_a_payload(tmp_path):
         assert button.get_attribute("aria-pressed") == "false"
         button.click()
         page.wait_for_selector('#payload-button[aria-pressed="true"]')
+        for theme in ("light", "dark"):
+            page.emulate_media(color_scheme=theme)
+            page.click("#robot-pause")  # and the mouse stays on it
+            pause = page.get_by_role("button", name="Go on", exact=True)
+            assert pause.get_attribute("aria-pressed") is None  # its name says it all
+            assert pause.evaluate("node => node.matches(':hover')")
+            assert pause.evaluate(_CONTRAST) > 4.5
+            pause.click()
+            page.get_by_role("button", name="Pause", exact=True).wait_for()
         page.click('[data-view="teach"]')
         page.locator("#teach-button").wait_for()
         assert not complaints
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-def test_nothing_is_wider_than_the_window_and_every_control_has_a_name(tmp_path, width):
+_FOCUSED = "id => document.activeElement.id === id"
+_CONTRAST = """node => {
+  const light = colour => {
+    const [r, g, b] = colour.match(/[\\d.]+/g).map(Number).map(value => value / 255)
+      .map(value => value <= 0.04 ? value / 12.92 : ((value + 0.055) / 1.055) ** 2.4);
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const style = getComputedStyle(node);
+  const [a, b] = [light(style.color), light(style.backgroundColor)].sort((a, b) => b - a);
+  return (a + 0.05) / (b + 0.05); }"""
+
+
+@pytest.mark.parametrize(("width", "height"), [(360, 740), (844, 390), (1280, 740)])
+def test_all_is_in_reach_and_every_control_has_a_name(tmp_path, width, height):
     complaints = []
-    size = {"width": width, "height": 740}
+    size = {"width": width, "height": height}
     with browser(viewport=size, has_touch=width < 500) as context, served(tmp_path) as service:
         for view in ("teach", "robot"):
             page = opened(context, f"{service.url}/#{view}", complaints)
             page.locator(f'[data-view="{view}"]').wait_for()
             assert page.evaluate("() => document.documentElement.scrollWidth") <= width
             assert page.evaluate(_NAMELESS) == []
+            if view == "teach":
+                page.click('[data-source="draw"]')
+                page.locator("#pad").scroll_into_view_if_needed()
+                assert page.evaluate(_COVERED, ["#pad", "#teach-button"]) == []
             page.close()
         assert not complaints
 
@@ -256,6 +283,99 @@ _NAMELESS = """() => [...document.querySelectorAll('button, input, select, a[hre
   .filter(e => !(e.innerText || '').trim() && !e.getAttribute('aria-label') &&
     !e.getAttribute('aria-labelledby') && !(e.labels && e.labels.length) && !e.title)
   .map(e => e.outerHTML.slice(0, 120))"""
+
+
+# Corners and middles of elements that cannot be pressed: out of sight, or below another.
+_COVERED = """selectors => selectors.flatMap(selector => {
+  const node = document.querySelector(selector);
+  const { left, top, width, height } = node.getBoundingClientRect();
+  return [[.05, .05], [.95, .05], [.5, .5], [.05, .95], [.95, .95]]
+    .filter(([x, y]) => !node.contains(
+      document.elementFromPoint(left + x * width, top + y * height)))
+    .map(([x, y]) => `${selector} at ${x}, ${y}`); })"""
+
+
+def populate(client):
+    """Two learners of drawings, and one of vectors that knows both 7 and "7"."""
+    for name, labels in (("drawn", ("circle", "ring")), ("signs", ("plus", "minus"))):
+        new = {"name": name, "kind": "classifier", "features": "pixels"}
+        assert client.post("/api/learners", json=new).status_code == 201
+        for k in range(6):
+            told = client.post(
+                f"/api/learners/{name}/teach/image", params={"label": labels[k % 2]},
+                content=drawing(k), headers={"content-type": "image/png"},
+            )  # fmt: skip
+            assert told.status_code == 200, told.text
+    assert client.post("/api/learners", json={"name": "vec", "kind": "classifier"}).is_success
+    rows = {"inputs": [[1.0, 2.0], [2.0, 1.0]], "labels": [7, "7"]}
+    assert client.post("/api/learners/vec/teach", json=rows).is_success
+
+
+def test_what_is_shown_fits_the_learner(tmp_path):
+    complaints, held = [], []
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        populate(client)
+        page = opened(context, service.url, complaints)
+        for _ in range(2):  # also after a reload
+            page.locator("#panel-draw").wait_for()  # drawings are drawn
+            page.locator('.class-card[data-label="ring"]').wait_for()
+            page.reload()
+        page.locator("#rare-now:has-text('circle')").wait_for()
+        page.route("**/signs/recoding", lambda route: held.append(route))
+        page.select_option("#learner-select", "signs")
+        card(page, "plus").wait_for()
+        assert page.locator("#rare-now").inner_text() == ""  # nothing of the one before
+        wait_for(page, held).continue_()
+        page.locator("#rare-now b").first.wait_for()
+        assert "ring" not in page.locator("#rare-now").inner_text()
+        page.select_option("#learner-select", "vec")
+        page.locator(".class-card").first.wait_for()
+        assert page.locator(".class-name").all_inner_texts() == ["7", '"7"']
+        assert not page.locator(".mini-teach, #known-hint").filter(visible=True).count()
+        assert not complaints
+
+
+def wait_for(page, held):
+    while not held:
+        page.wait_for_timeout(10)  # the browser's messages come in meanwhile
+    return held.pop()
+
+
+def test_the_dialog_says_everything_where_one_looks(tmp_path):
+    complaints, held = [], []
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        populate(client)
+        page = opened(context, service.url, complaints)
+        page.locator("#learner-select option").first.wait_for(state="attached")
+        no_picture = {"name": "a.png", "mimeType": "image/png", "buffer": b"no picture"}
+        page.click("#learners-button")
+        page.set_input_files("#file-input", no_picture)
+        page.locator(".toast").wait_for()
+        assert page.evaluate(_COVERED, [".toast"]) == []
+        page.evaluate("() => document.querySelector('.toast button')?.click()")
+        for name, told in (("a b", "no spaces"), ("signs", "already")):
+            page.fill("#create-name", name)
+            page.click("#create-form button")
+            page.locator(f"#create-name-error:has-text('{told}')").wait_for()
+            page.wait_for_function(_FOCUSED, arg="create-name")
+            assert page.get_attribute("#create-name", "aria-invalid") == "true"
+            assert page.evaluate(_COVERED, ["#create-name", "#create-name-error"]) == []
+        page.route("**/merge", lambda route: held.append(route))
+        page.click("#merge-form button")
+        merge = wait_for(page, held)
+        assert "“drawn” learns" in page.locator("#merge-told").inner_text()
+        assert page.evaluate(_COVERED, ["#merge-told"]) == []
+        buttons = page.locator("#learners form button, .learner-list button")
+        assert all(button.is_disabled() for button in buttons.all())
+        merge.continue_()
+        page.locator("#learners").wait_for(state="hidden")
+        page.locator(".toast:has-text('knows what')").wait_for()
+        page.click("#learners-button")
+        page.click('[data-does="delete signs"]')
+        page.click('[data-does="yes signs"]')
+        page.locator("#list-told:has-text('is deleted')").wait_for()
+        assert page.evaluate(_COVERED, ["#list-told"]) == []
+        assert not [said for said in complaints if not said.startswith(_AWAY)], complaints
 
 
 def test_with_a_token_the_printed_link_opens_the_page(tmp_path):

@@ -4,7 +4,7 @@ import { call, learnerPath } from "./api.js";
 import { $, el, percent, say } from "./dom.js";
 import { current } from "./inputs.js";
 import { toast } from "./notices.js";
-import { keyOf, store } from "./store.js";
+import { keyOf, store, textOf } from "./store.js";
 import { heldLabel, teaching } from "./teach.js";
 
 const EVERY = 165; // milliseconds between two questions at least
@@ -99,7 +99,7 @@ function idle(text, hint) {
 
 function learning({ label, count }) {
   const so = count === 0 ? "" : count === 1 ? "One example. " : `${count} examples. `;
-  shape(String(label), "learning", `${so}${current().live ? "Show it from every side. Let go, and it looks again." : ""}`);
+  shape(textOf(label), "learning", `${so}${current().live ? "Show it from every side. Let go, and it looks again." : ""}`);
   $("#confidence-row").hidden = true;
   return false;
 }
@@ -116,7 +116,7 @@ function shape(text, kind, hint) {
 function show({ answer, confidence, classes, probabilities: given }) {
   const probabilities = Array.isArray(given[0]) ? given[0] : given; // of one picture, with or without its row
   const sure = confidence >= SURE;
-  const text = String(answer);
+  const text = textOf(answer);
   const only = classes.length === 1;
   const hint = only
     ? "It knows this one name only. Teach it a second thing, and it can tell them apart."
@@ -147,12 +147,14 @@ function bars(classes, probabilities, answer) {
   order.forEach(({ label, key, share }, place) => {
     let row = rows.get(key);
     if (!row) {
+      const name = el("span", { class: "name" });
       const fill = el("div", { class: "fill" });
       const value = el("span", { class: "share" });
-      const item = el("li", {}, el("span", { class: "name", text: String(label) }), el("div", { class: "track", "aria-hidden": "true" }, fill), value);
-      row = { item, fill, value };
+      const item = el("li", {}, name, el("div", { class: "track", "aria-hidden": "true" }, fill), value);
+      row = { item, name, fill, value };
       rows.set(key, row);
     }
+    say(row.name, textOf(label));
     if (list.children[place] !== row.item) list.insertBefore(row.item, list.children[place] ?? null);
     row.fill.style.width = `${(100 * share).toFixed(1)}%`;
     say(row.value, percent(share));

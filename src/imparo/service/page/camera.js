@@ -11,15 +11,17 @@ let starting = false;
 let devices = [];
 let wasOn = false;
 let changed = () => {};
+let used = () => {};
 const video = $("#video");
 
-export function setUp(tell) {
+export function setUp(tell, remember) {
   changed = tell;
+  used = remember;
   $("#camera-start").addEventListener("click", () => start());
   $("#camera-stop").addEventListener("click", () => {
     stop();
     wasOn = false;
-    $("#camera-start").focus();
+    memory.set("camera", "off");
   });
   $("#camera-switch").addEventListener("click", next);
   video.addEventListener("loadedmetadata", place);
@@ -42,6 +44,7 @@ async function start(wish = { facingMode: { ideal: "environment" } }) {
       : "The camera needs https or localhost: browsers give it to no other page. Choose Image or Draw instead.");
   }
   starting = true;
+  const from = document.activeElement;
   show("Waiting for the camera …");
   try {
     release();
@@ -61,13 +64,17 @@ async function start(wish = { facingMode: { ideal: "environment" } }) {
   // Left meanwhile, by another tab or view.
   if ($("#panel-camera").hidden || $("#view-teach").hidden) return stop();
   wasOn = true;
-  memory.set("source", "camera");
+  memory.set("camera", "on");
+  used();
   const [track] = stream.getVideoTracks();
   track.addEventListener("ended", () => stop("The camera has stopped. Is it still connected?"));
   // People expect a mirror of a camera that looks at them; what is sent is not mirrored.
   video.classList.toggle("mirror", track.getSettings().facingMode !== "environment");
+  const pressed = $("#camera-empty").contains(document.activeElement);
   $("#camera-empty").hidden = true;
   $("#camera-tools").hidden = false;
+  // What was pressed is gone, and the focus with it.
+  if (pressed) (from === $("#camera-switch") ? from : $("#camera-stop")).focus({ preventScroll: true });
   place();
   changed();
   devices = (await navigator.mediaDevices.enumerateDevices()).filter(({ kind }) => kind === "videoinput");
@@ -75,8 +82,10 @@ async function start(wish = { facingMode: { ideal: "environment" } }) {
 }
 
 function show(message) {
+  const pressed = $("#camera-tools").contains(document.activeElement);
   say($("#camera-message"), message);
   $("#camera-empty").hidden = false;
+  if (pressed) $("#camera-start").focus({ preventScroll: true });
   $("#camera-tools").hidden = true;
   $("#camera-frame").hidden = true;
   changed();
@@ -102,9 +111,9 @@ function next() {
 
 /** Starts without a press where the camera was on before, or is allowed and was used last. */
 async function resume() {
-  if (stream || starting) return;
+  if (stream || starting || $("#view-teach").hidden) return;
   let allowed = wasOn;
-  if (!allowed && memory.get("source") === "camera") {
+  if (!allowed && memory.get("camera") === "on") {
     const status = await navigator.permissions?.query({ name: "camera" }).catch(() => null);
     allowed = status?.state === "granted";
   }

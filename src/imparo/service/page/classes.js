@@ -3,7 +3,7 @@
 import { at, call, learnerPath } from "./api.js";
 import { $, el, icon, say } from "./dom.js";
 import { toast } from "./notices.js";
-import { keyOf, labelOf, store } from "./store.js";
+import { keyOf, labelOf, store, textOf } from "./store.js";
 import { begin, end, heldLabel, holdable, show as showTeach } from "./teach.js";
 
 const THUMBNAILS = 3;
@@ -31,9 +31,12 @@ function draw() {
   }
   for (const one of classes) {
     const key = keyOf(one.label);
-    if (!cards.has(key)) {
-      cards.set(key, make(one.label));
-      $("#classes").append(cards.get(key).node);
+    const old = cards.get(key);
+    if (old?.text !== textOf(one.label)) {
+      const card = make(one.label);
+      cards.set(key, card);
+      if (old) old.node.replaceWith(card.node);
+      else $("#classes").append(card.node);
     }
     cards.get(key).update(one);
   }
@@ -44,7 +47,11 @@ function mark() {
   const text = $("#name-field").value.trim();
   const chosen = text ? keyOf(labelOf(text)) : null;
   const held = heldLabel();
+  const { takesImages } = store;
+  $("#known-hint").hidden = !takesImages;
   for (const [key, card] of cards) {
+    card.teach.hidden = !takesImages;
+    card.pick.disabled = !takesImages;
     card.pick.setAttribute("aria-pressed", String(key === chosen));
     card.node.classList.toggle("held", held !== null && keyOf(held.label) === key);
   }
@@ -52,12 +59,12 @@ function mark() {
 
 function choose(label) {
   const field = $("#name-field");
-  field.value = String(label);
+  field.value = textOf(label);
   field.dispatchEvent(new Event("input"));
 }
 
 function make(label) {
-  const text = String(label);
+  const text = textOf(label);
   const pictures = el("span", { class: "thumbs", "aria-hidden": "true" });
   const count = el("span", { class: "count" });
   const pick = el("button", { type: "button", class: "class-pick", "aria-pressed": "false", onclick: () => choose(label) },
@@ -94,12 +101,12 @@ function make(label) {
   }
 
   function edit() {
-    const field = el("input", { type: "text", value: text, "aria-label": `New name for ${text}`, maxlength: store.about?.limits?.label_length ?? 64, autocomplete: "off", spellcheck: "false" });
+    const field = el("input", { type: "text", value: String(label), "aria-label": `New name for ${text}`, maxlength: store.about?.limits?.label_length ?? 64, autocomplete: "off", spellcheck: "false" });
     const form = el("form", { class: "in-card" }, field, el("div", { class: "pair" }, el("button", { type: "submit", class: "main", text: "Save" }), el("button", { type: "button", class: "quiet", text: "Cancel", onclick: () => back(rename) })));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
       const written = field.value.trim();
-      if (!written || written === text) return back(rename);
+      if (!written || written === String(label)) return back(rename);
       const other = labelOf(written);
       const run = () => change("rename", { label, new: other }, `“${text}” is called “${written}” now.`, other);
       const known = store.state.classes.some((one) => keyOf(one.label) === keyOf(other));
@@ -127,18 +134,19 @@ function make(label) {
       pictures.append(image);
     }
     pictures.classList.toggle("none", wanted.length === 0);
-    if (!wanted.length) say(pictures, [...text][0] ?? "");
+    if (!wanted.length) say(pictures, [...String(label)][0] ?? "");
     else if (pictures.firstChild.nodeType === Node.TEXT_NODE) pictures.firstChild.remove();
   }
 
-  return { node, pick, update };
+  return { node, text, pick, teach, update };
 }
 
 async function change(what, json, told, chosen) {
+  const before = textOf(json.label);
   try {
     store.put(await call(learnerPath(store.name, `/${what}`), { method: "POST", json }));
     const field = $("#name-field");
-    if (field.value.trim() === String(json.label)) field.value = chosen === undefined ? "" : String(chosen);
+    if (field.value.trim() === before) field.value = chosen === undefined ? "" : textOf(chosen);
     mark();
     showTeach();
     toast(told, "good");

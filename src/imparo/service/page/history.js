@@ -4,7 +4,7 @@ import { call, learnerPath } from "./api.js";
 import { chart, inWords } from "./charts.js";
 import { $, bytes, el, percent, say, short, throttled } from "./dom.js";
 import { toast } from "./notices.js";
-import { keyOf, store } from "./store.js";
+import { keyOf, store, textOf } from "./store.js";
 
 const MOST = 20; // classes in the table
 
@@ -16,25 +16,39 @@ export function setUp() {
   const refresh = throttled(1000, load);
   const maybe = () => {
     const { state } = store;
-    $("#learning").hidden = !state || state.n_seen === 0;
+    $("#learning").hidden = !state?.n_seen;
     const now = state && `${state.name} ${state.created} ${state.number}`;
     if (!state || now === seen || $("#view-teach").hidden || document.hidden) return;
     refresh();
   };
-  store.on("state choose view online", maybe);
+  store.on("choose", () => {
+    clear();
+    if (!$("#view-teach").hidden) load();
+  });
+  store.on("state view online", maybe);
   document.addEventListener("visibilitychange", maybe);
+}
+
+/** Nothing of one learner is shown as if it were of another. */
+function clear() {
+  seen = null;
+  say($("#learning-hint"), "");
+  for (const name of Object.keys(charts)) {
+    say($(`#${name}-now`), "");
+    charts[name]({ series: [], empty: "One moment …" });
+  }
+  $("#confusion").replaceChildren();
 }
 
 async function load() {
   const { state } = store;
-  if (!state || state.n_seen === 0 || !store.online) return;
-  const now = `${state.name} ${state.created} ${state.number}`;
+  if (!state?.n_seen || !store.online) return;
+  const now = (seen = `${state.name} ${state.created} ${state.number}`);
   try {
     const history = await call(learnerPath(state.name, "/history"));
-    if (store.name !== state.name) return;
-    seen = now;
-    draw(history, store.state);
+    if (store.name === state.name) draw(history, store.state);
   } catch (failure) {
+    if (seen === now) seen = null;
     if (!failure.away && !failure.busy && failure.status !== 404) toast(failure.message);
   }
 }
@@ -109,11 +123,15 @@ function confusion({ labels, counts }) {
   if (labels.length > MOST) order = order.sort((a, b) => shown[b] - shown[a]).slice(0, MOST).sort((a, b) => a - b);
   const left = labels.length - order.length;
   say($("#confusion-hint"), `One row for what was shown, one column for what it answered, before it was told.${left ? ` The ${MOST} shown most; ${left} more are not in the table.` : ""}`);
-  const heading = (scope, label) => el("th", { scope, title: String(label) }, el("span", { text: String(label) }));
-  const head = el("tr", {}, el("td", { class: "corner", text: "shown ↓  answered →" }), ...order.map((j) => heading("col", labels[j])));
-  const body = order.map((i) => el("tr", {}, heading("row", labels[i]), ...order.map((j) => cell(counts[i][j], shown[i], keyOf(labels[i]) === keyOf(labels[j])))));
+  // As the cards have it: true comes as 1 here.
+  const own = new Map((store.state?.classes ?? []).map(({ label }) => [keyOf(label), label]));
+  const keys = labels.map(keyOf);
+  const texts = labels.map((label, index) => textOf(own.has(keys[index]) ? own.get(keys[index]) : label));
+  const heading = (scope, text) => el("th", { scope, title: text }, el("span", { text }));
+  const head = el("tr", {}, el("td", { class: "corner", text: "shown ↓  answered →" }), ...order.map((j) => heading("col", texts[j])));
+  const body = order.map((i) => el("tr", {}, heading("row", texts[i]), ...order.map((j) => cell(counts[i][j], shown[i], keys[i] === keys[j]))));
   const total = order.reduce((sum, i) => sum + shown[i], 0);
-  const right = order.reduce((sum, i) => sum + counts[i][i], 0);
+  const right = order.reduce((sum, i) => sum + order.reduce((part, j) => part + (keys[i] === keys[j] ? counts[i][j] : 0), 0), 0);
   const caption = el("caption", { text: total ? `${right} of ${total} answered rightly before being told.` : "It has not answered anything before being told yet." });
   $("#confusion").replaceChildren(caption, el("thead", {}, head), el("tbody", {}, ...body));
 }

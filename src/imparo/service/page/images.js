@@ -51,6 +51,7 @@ export function setUp(tell, choose, teachAll) {
 
 async function add(files) {
   let first = null;
+  const unread = [];
   for (const file of files) {
     if (list.length >= MOST) {
       toast(`${MOST} pictures at once are the most; teach these first.`);
@@ -64,8 +65,13 @@ async function add(files) {
       list.push(one);
       first ??= one;
     } catch {
-      toast(`“${file.name || "What was pasted"}” is no picture that this browser can read. JPEG, PNG and WebP work.`);
+      unread.push(file.name || "what was pasted");
     }
+  }
+  if (unread.length) {
+    const [one] = unread;
+    const what = unread.length === 1 ? `“${one}” is no picture` : `“${one}” and ${unread.length - 1} more are no pictures`;
+    toast(`${what} that this browser can read. JPEG, PNG and WebP work.`);
   }
   if (first) select(first);
 }
@@ -99,7 +105,7 @@ function draw() {
   strip.replaceChildren(...(list.length < 2 ? [] : list.map(item)));
   if (had) $("[aria-current]", strip)?.focus();
   const left = list.filter(({ taught }) => !taught).length;
-  say($("#image-hint"), list.length > 1 ? `${list.length} pictures, ${left} not taught yet.` : cropped() ? "It sees what is inside the frame." : "");
+  say($("#image-hint"), list.length > 1 ? `${list.length} pictures, ${left ? `${left} to teach` : "all taught"}.` : cropped() ? "It sees what is inside the frame." : "");
   $("#image-all").hidden = list.length < 2 || left === 0;
   say($("#image-all"), `Teach all ${left}`);
 }

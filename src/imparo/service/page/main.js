@@ -7,6 +7,7 @@ import { setUp as setUpHistory } from "./history.js";
 import { current, setUp as setUpInputs } from "./inputs.js";
 import { setUp as setUpLearners } from "./learners.js";
 import { start } from "./link.js";
+import { setUp as setUpNotices } from "./notices.js";
 import { setUp as setUpRecoding } from "./recoding.js";
 import { enter, leave, setUp as setUpRobot } from "./robot.js";
 import { store } from "./store.js";
@@ -46,6 +47,7 @@ function setUpViews() {
 
 store.on("state choose", () => document.body.toggleAttribute("data-known", Boolean(store.state?.n_seen)));
 store.on("about", () => say($("#version"), store.about?.version ?? ""));
+setUpNotices();
 setUpInputs(() => {
   showTeach();
   again();

@@ -3,9 +3,22 @@
 import { $, el, icon, say } from "./dom.js";
 
 const shown = new Map();
+const small = matchMedia("(max-width: 48rem), (max-height: 35rem)");
+
+export function setUp() {
+  // On a phone they lie above the card with the button, however high that is.
+  new ResizeObserver(([{ target }]) => document.documentElement.style.setProperty("--teach-card", `${target.offsetHeight}px`)).observe($(".teach-card"));
+}
+
+/** Puts the messages where they are seen and can be pressed: in the dialog while one is open. */
+export function settle() {
+  const home = $("dialog[open]") ?? document.body;
+  if ($("#toasts").parentNode !== home) home.append($("#toasts"));
+}
 
 /** Shows a sentence for a while; the same sentence twice is shown once. */
 export function toast(text, kind = "bad") {
+  settle();
   const region = $("#toasts");
   let note = shown.get(text);
   if (note) {
@@ -25,7 +38,7 @@ export function toast(text, kind = "bad") {
     );
     shown.set(text, note);
     region.append(note.node);
-    while (region.children.length > 3) [...shown.values()][0].remove();
+    while (region.children.length > (small.matches ? 1 : 3)) [...shown.values()][0].remove();
   }
   note.timer = setTimeout(note.remove, 4000 + 60 * text.length);
 }

@@ -115,7 +115,7 @@ function paint() {
   const count = strokes().length;
   const hint = $("#pad-hint");
   hint.classList.toggle("below", count > 0);
-  say(hint, count === 0 ? "Draw here" : fresh ? "Taught. Your next stroke starts a new drawing." : "");
+  say(hint, count === 0 ? "Draw here" : fresh ? "Taught. Draw the next one." : "");
   canvas.setAttribute("aria-label", count === 0
     ? "Drawing pad, empty. It needs a pen, finger or mouse; pictures can be chosen under Image."
     : `Drawing pad with ${count} ${count === 1 ? "stroke" : "strokes"}.`);

@@ -5,7 +5,7 @@ import { call, learnerPath } from "./api.js";
 import { chart, interpolate } from "./charts.js";
 import { $, el, percent, say, throttled } from "./dom.js";
 import { toast } from "./notices.js";
-import { store } from "./store.js";
+import { keyOf, store, textOf } from "./store.js";
 
 let draw = null;
 let curves = null; // the last answer of GET recoding
@@ -28,16 +28,21 @@ export function setUp() {
   const refresh = throttled(1500, load);
   const maybe = () => {
     const { state } = store;
-    const rare = state?.kind === "classifier" && state.classes.length > 1;
-    $("#rare").hidden = !rare;
-    if (!rare) return;
+    $("#rare").hidden = !several(state);
+    if (!several(state)) return;
     follow(state.recoding);
     if (of !== stamp(state) && !$("#view-teach").hidden && !document.hidden) refresh();
   };
-  store.on("state choose view online", maybe);
+  store.on("choose", () => {
+    [of, curves, touched] = [null, null, false];
+    value();
+    if (!$("#view-teach").hidden) load();
+  });
+  store.on("state view online", maybe);
   document.addEventListener("visibilitychange", maybe);
 }
 
+const several = (state) => state?.kind === "classifier" && state.classes.length > 1;
 const stamp = (state) => `${state.name} ${state.created} ${state.number}`;
 
 function follow(recoding) {
@@ -64,14 +69,15 @@ async function set(recoding) {
 
 async function load() {
   const { state } = store;
-  if (!state || state.classes.length < 2 || !store.online) return;
-  const now = stamp(state);
+  if (!several(state) || !store.online) return;
+  const now = (of = stamp(state));
   try {
     const answer = await call(learnerPath(state.name, "/recoding"));
     if (store.name !== state.name) return;
-    [of, curves] = [now, answer];
+    curves = answer;
     value();
   } catch (failure) {
+    if (of === now) of = null;
     if (!failure.away && !failure.busy && ![404, 409].includes(failure.status)) toast(failure.message);
   }
 }
@@ -81,14 +87,20 @@ function value() {
   const alpha = Number(slider.value);
   say($("#alpha-value"), alpha.toFixed(2));
   slider.setAttribute("aria-valuetext", `${alpha.toFixed(2)}${auto.checked ? ", chosen by itself" : ""}`);
-  if (!curves) return;
+  if (!curves) {
+    $("#rare-now").replaceChildren();
+    return draw({ series: [], empty: "One moment …" });
+  }
   const pairs = (list) => curves.alphas.map((at, index) => [at, list?.[index] ?? null]);
   const judged = curves.classes.filter(({ found }) => found?.some((share) => share !== null));
   const rarest = (classes) => classes.reduce((least, one) => (least === null || one.shown < least.shown ? one : least), null);
   const [rare, seldom] = [rarest(judged), rarest(curves.classes)];
+  // The curve lags behind lessons: what was shown again meanwhile is not called seldom.
+  const now = (one) => store.state?.classes.find(({ label }) => keyOf(label) === keyOf(one.label))?.shown;
+  const alone = rare && seldom.shown < rare.shown && seldom.shown === now(seldom) ? seldom : null;
   const series = rare ? [{ points: pairs(rare.found), kind: "accent" }, { points: pairs(curves.accuracy), kind: "blue dashed" }] : [];
   const [ofRare, ofAll] = series.map(({ points }) => interpolate(points, alpha));
-  const told = rare ? `At α = ${alpha.toFixed(2)}, of examples that it has not learned, or answers as if it had not, it finds ${percent(ofRare)} of the rarest, “${rare.label}”, and ${percent(ofAll)} of all classes on average.` : "";
+  const told = rare ? `At α = ${alpha.toFixed(2)}, of examples that it has not learned, or answers as if it had not, it finds ${percent(ofRare)} of the rarest, “${textOf(rare.label)}”, and ${percent(ofAll)} of all classes on average.` : "";
   draw({
     series,
     x: { label: "", low: 0, high: 1, ticks: [0, 0.5, 1], format: (at) => ({ 0: "as shown", 1: "all alike" })[at] ?? `α ${at}` },
@@ -99,8 +111,8 @@ function value() {
   });
   const swatch = (kind) => el("span", { class: `swatch ${kind}`, "aria-hidden": "true" });
   $("#rare-now").replaceChildren(...(rare ? [
-    el("span", {}, swatch("accent"), `found of “${rare.label}”, the rarest: `, el("b", { text: percent(ofRare) })),
+    el("span", {}, swatch("accent"), `found of “${textOf(rare.label)}”, the rarest: `, el("b", { text: percent(ofRare) })),
     el("span", {}, swatch("blue dashed"), "found of all classes: ", el("b", { text: percent(ofAll) })),
-    ...(seldom.shown < rare.shown ? [el("span", { text: `“${seldom.label}” was shown once: show it again, and it counts here.` })] : []),
+    ...(alone ? [el("span", { text: `“${textOf(alone.label)}” was shown ${alone.shown === 1 ? "once" : `${alone.shown} times`}: show it again, and it counts here.` })] : []),
   ] : []));
 }

@@ -19,6 +19,7 @@ let drawn = 0;
 let frame = null;
 let samples = [];
 let arm = null;
+let paused = false;
 const charts = {};
 const values = {};
 
@@ -30,9 +31,14 @@ export function setUp() {
   $("#robot-legend").append(...names.map((name) => el("li", { class: KINDS[name] },
     el("span", { class: `swatch ${KINDS[name]}`, "aria-hidden": "true" }),
     el("span", { class: "legend-name" }, el("b", { text: name }), ` ${MEANS[name]}`), values[name].error, values[name].ms)));
-  toggle("#payload-button", () => send("payload"));
-  toggle("#robot-pause", () => send("pause"));
+  const payload = $("#payload-button");
+  payload.addEventListener("click", () => {
+    payload.setAttribute("aria-pressed", String(!pressed(payload)));
+    send("payload");
+  });
+  $("#robot-pause").addEventListener("click", () => pause(!paused));
   $("#robot-restart").addEventListener("click", () => {
+    if (paused) pause(false);
     forget();
     sendNow({ do: "restart" });
   });
@@ -45,21 +51,22 @@ export function setUp() {
   });
 }
 
-function toggle(selector, run) {
-  const button = $(selector);
-  button.addEventListener("click", () => {
-    button.setAttribute("aria-pressed", String(!pressed(selector)));
-    run();
-  });
+const pressed = (button) => button.getAttribute("aria-pressed") === "true";
+
+/** The button says what pressing it does next; with a name that changes, it is no toggle. */
+function pause(on) {
+  paused = on;
+  const button = $("#robot-pause");
+  say(button, on ? "Go on" : "Pause");
+  button.classList.toggle("strong", on);
+  send("pause");
 }
 
-const pressed = (selector) => $(selector).getAttribute("aria-pressed") === "true";
-
 const COMMANDS = {
-  payload: () => ({ on: pressed("#payload-button") }),
+  payload: () => ({ on: pressed($("#payload-button")) }),
   path: () => ({ path: $("[name=path]:checked").value }),
   speed: () => ({ factor: Number($("#robot-speed").value) }),
-  pause: () => ({ on: pressed("#robot-pause") }),
+  pause: () => ({ on: paused }),
 };
 const wishes = new Set(); // what the person has set; a new session is set alike
 
@@ -145,7 +152,7 @@ function draw() {
   const now = performance.now();
   if (now - drawn < 100) return; // ten curves a second are enough for the eye
   drawn = now;
-  say($("#robot-clock"), `${Math.floor(last.t / 60)}:${String(Math.floor(last.t % 60)).padStart(2, "0")} · ${last.n} samples learned`);
+  say($("#robot-clock"), `${Math.floor(last.t / 60)}:${String(Math.floor(last.t % 60)).padStart(2, "0")} · ${last.n} ${last.n === 1 ? "sample" : "samples"} learned`);
   for (const name of names) {
     say(values[name].error, `${short(last.force[name])} N`);
     say(values[name].ms, `${last.milliseconds[name].toFixed(2)} ms per update`);

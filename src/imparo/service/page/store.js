@@ -23,6 +23,17 @@ class Store extends EventTarget {
     return state ? state.kind === "classifier" && state.features !== "vectors" && state.status === "open" : true;
   }
 
+  /** What the chosen learner looks at; before anything is known, what the last one did. */
+  get looks() {
+    if (this.state) return this.state.features;
+    return this.loaded ? this.usual : memory.get("looks") ?? this.usual;
+  }
+
+  /** What a learner that the page makes looks at. */
+  get usual() {
+    return !this.features.length || this.feature("network").available ? "network" : "pixels";
+  }
+
   tell(what) {
     this.dispatchEvent(new Event(what));
   }
@@ -31,7 +42,8 @@ class Store extends EventTarget {
     for (const name of what.split(" ")) this.addEventListener(name, listener);
   }
 
-  put(state) {
+  put(told) {
+    const state = whole(told);
     const index = this.learners.findIndex((learner) => learner.name === state.name);
     const old = this.learners[index];
     // Answers may overtake each other; a learner made anew under the same name counts from 0.
@@ -46,6 +58,7 @@ class Store extends EventTarget {
     const changed = this.name !== name;
     this.name = name;
     if (name) memory.set("learner", name);
+    memory.set("looks", this.looks);
     if (changed) this.tell("choose");
     this.tell("learners");
     this.tell("state");
@@ -53,7 +66,7 @@ class Store extends EventTarget {
 
   async load() {
     const { learners } = await call("api/learners");
-    this.learners = learners;
+    this.learners = learners.map(whole);
     this.loaded = true;
     const known = (name) => learners.some((learner) => learner.name === name);
     const name = [this.name, memory.get("learner"), FIRST].find(known) ?? learners[0]?.name ?? null;
@@ -84,7 +97,7 @@ class Store extends EventTarget {
 
   async make() {
     if (!this.features.length) await this.loadFeatures();
-    const features = this.feature("network").available ? "network" : "pixels";
+    const features = this.usual;
     try {
       this.put(await call("api/learners", { method: "POST", json: { name: FIRST, kind: "classifier", features } }));
     } catch (failure) {
@@ -98,12 +111,30 @@ class Store extends EventTarget {
 
 export const store = new Store();
 
-/** Labels are any JSON scalar: 7 and "7" are two classes. */
-export const keyOf = (label) => JSON.stringify(label);
+/** A damaged learner tells nothing of what it knew. */
+const whole = (state) => ({ n_seen: 0, classes: [], ...state });
+
+/** Labels are any JSON scalar: 7 and "7" are two classes. To learners, true is 1. */
+export const keyOf = (label) => JSON.stringify(typeof label === "boolean" ? Number(label) : label);
+
+const PLAIN = /^(true|false|-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?)$/;
+let looked = null; // the state of which `mixed` is known
+let mixed = false;
+
+/** A label as people read it. Where some are no text, "7" is told from 7. */
+export function textOf(label) {
+  if (typeof label !== "string" || !PLAIN.test(label)) return String(label);
+  const { state } = store;
+  if (state !== looked) {
+    looked = state;
+    mixed = Boolean(state?.classes.some((one) => typeof one.label !== "string"));
+  }
+  return mixed ? `"${label}"` : label;
+}
 
 /** The class that a written name means, or the name itself as a new one. */
 export function labelOf(text) {
   const classes = store.state?.classes ?? [];
-  const same = classes.filter((one) => String(one.label) === text);
-  return (same.find((one) => typeof one.label === "string") ?? same[0])?.label ?? text;
+  const found = classes.find(({ label }) => textOf(label) === text) ?? classes.find(({ label }) => String(label) === text);
+  return found ? found.label : text;
 }

@@ -5,7 +5,7 @@ import { $, el, say, wait } from "./dom.js";
 import { current } from "./inputs.js";
 import { changed, teachBySocket } from "./link.js";
 import { toast } from "./notices.js";
-import { labelOf, store } from "./store.js";
+import { labelOf, store, textOf } from "./store.js";
 
 const EVERY = 220; // milliseconds between two pictures of a camera
 const WAITING = 4; // pictures that wait for the server before no more are taken
@@ -200,7 +200,7 @@ const STEPS = { camera: "Hold, and turn it around", image: "Press for each pictu
 export function show() {
   const button = $("#teach-button");
   const { live } = current();
-  const shown = held ? String(held.label) : name();
+  const shown = held ? textOf(held.label) : name();
   document.body.dataset.mode = held ? "teaching" : "recognising";
   button.disabled = !store.takesImages;
   button.classList.toggle("held", held !== null);
@@ -218,5 +218,5 @@ function status() {
   const { length } = queue;
   if (!store.online && length) return `Waiting for the server. ${length} not yet taught ${length === 1 ? "is" : "are"} kept.`;
   if (held || length || !last?.count) return "";
-  return `${last.count === 1 ? "One example" : `${last.count} examples`} of “${last.label}” taught.`;
+  return `${last.count === 1 ? "One example" : `${last.count} examples`} of “${textOf(last.label)}” taught.`;
 }
