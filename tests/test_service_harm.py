@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import websockets.sync.client
 
 import imparo
 from imparo import IncrementalClassifier
@@ -174,6 +175,27 @@ def test_all_connections_cannot_be_held_by_empty_lines(tmp_path):
         assert bare.recv(2**16)
         bare.sendall(b"\r\n")
         answer_of(bare)  # until it is closed
+
+
+def test_a_socket_stays_open_while_nothing_is_said(tmp_path):
+    program = HASTY.format(limits="header_seconds=0.3, body_seconds=0.3")
+    with served(tmp_path / "learners", program=program) as service:
+        with service.client() as http:
+            make(http)
+            assert teach(http).is_success
+        address = f"ws://localhost:{service.port}/api"
+        with (
+            websockets.sync.client.connect(f"{address}/learners/toys/stream") as stream,
+            websockets.sync.client.connect(f"{address}/robot") as robot,
+        ):
+            robot.recv(timeout=30)
+            robot.send(json.dumps({"do": "pause", "on": True}))
+            time.sleep(2)  # several times as long as a head, or a body, may take
+            stream.send(json.dumps({"id": 1, "ask": {"inputs": [1, 2, 3]}}))
+            assert "result" in json.loads(stream.recv(timeout=30))
+            robot.send(json.dumps({"do": "pause", "on": False}))
+            seen = {json.loads(robot.recv(timeout=30)).get("n", 0) for _ in range(40)}
+            assert max(seen) > 30
 
 
 def test_who_does_not_read_is_left(tmp_path):

@@ -14,6 +14,7 @@ import time
 import httpx
 import numpy as np
 import pytest
+import websockets.sync.client
 
 from imparo.service import Settings
 from imparo.service.listening import check_certificate, listen
@@ -109,6 +110,10 @@ def test_with_a_certificate_all_goes_by_tls(certificates, tmp_path):
         with httpx.Client(base_url=service.url, verify=trusted, timeout=30) as client:
             make(client)
             assert teach(client).is_success
+        address = f"wss://localhost:{service.port}/api/learners/toys/stream"
+        with websockets.sync.client.connect(address, ssl=trusted) as stream:
+            stream.send(json.dumps({"id": 1, "ask": {"inputs": [1, 2, 3]}}))
+            assert "result" in json.loads(stream.recv(timeout=30))
         with pytest.raises(httpx.TransportError):
             httpx.get(service.url.replace("https", "http"), timeout=10)
 

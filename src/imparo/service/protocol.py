@@ -97,6 +97,8 @@ def limited_protocol(limits: Limits) -> type[HttpToolsProtocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
+            if self.transport.get_protocol() is not self:
+                return  # it has become a WebSocket
             # What ended a head may hold much of a body, and is not counted.
             if self._timer is not None:
                 self._head += len(data)
