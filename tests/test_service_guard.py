@@ -23,7 +23,7 @@ from imparo.errors import FileFormatError
 from imparo.journal import decode, encode
 from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
 from imparo.service import Limits, Settings
-from imparo.service.guard import POLICY
+from imparo.service.replies import POLICY
 from imparo.service.tokens import Doorkeeper
 from service_tools import (
     answer_of,

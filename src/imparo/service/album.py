@@ -107,6 +107,26 @@ class Album:
         """Return whether an example of this class would be kept to judge it by."""
         return len(self.examples.get(key_of(label), ())) < _ROWS
 
+    def wanted(self, labels: list[Any], shown: Counter[str], holdout: int) -> list[int]:
+        """Return which of the examples that come to keep, to judge by while few are held out.
+
+        Parameters
+        ----------
+        labels : list
+            Of the examples, in their order.
+        shown : Counter
+            Examples of each class before, by its key.
+        holdout : int
+            Of each class the learner holds out every so many: those are not learned.
+        """
+        shown, places = shown.copy(), []
+        for i, label in enumerate(labels):
+            key = key_of(label)
+            shown[key] += 1
+            if self.wants_example(label) and shown[key] % holdout:
+                places.append(i)
+        return places
+
     def add_example(self, label: Any, row: Any) -> None:
         """Keep an example that was learned, if there is room."""
         kept = sum(part.nbytes for rows in self.examples.values() for part in rows)

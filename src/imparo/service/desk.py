@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
@@ -15,31 +15,15 @@ from sklearn.exceptions import NotFittedError
 import imparo.lifelong
 from imparo.engine import Array
 from imparo.service.album import Album, Lesson, key_of
-from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, Unavailable
+from imparo.service.answering import answers_of
+from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, explained
 from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
 from imparo.service.metrics import Metrics
-from imparo.service.recipes import check_features
+from imparo.service.recipes import Wanted, check_features
 from imparo.service.settings import Limits
+from imparo.service.sizes import bytes_of
 
 Outcome = tuple[Job, Any, BaseException | None]
-
-
-class Wanted(NamedTuple):
-    """What was said of a learner when it was made.
-
-    Attributes
-    ----------
-    n_inputs, n_outputs : int or None
-        Of its rows, if it was said.
-    room : function
-        Raises where there is no memory for so many bytes.
-    """
-
-    n_inputs: int | None = None
-    n_outputs: int | None = None
-    room: Callable[[int], None] = lambda size: None
-
-
 _log = logging.getLogger("imparo.service")
 
 # Rows that are learned together before it is known how long that takes, and at most.
@@ -184,7 +168,9 @@ class Desk:
         else:
             y = np.concatenate([np.asarray(outputs) for _, _, outputs in parts])
         answers, squares = self._before(X, y)
-        kept = self._to_keep(y) if self.is_classifier else []
+        kept = []
+        if self.is_classifier and any(map(self.album.wants_example, set(y))):
+            kept = self.album.wanted(y, self._shown(), self.learner.holdout)
         start = time.perf_counter()
         number = self.learner.learn(X, y)
         seconds = time.perf_counter() - start
@@ -208,22 +194,11 @@ class Desk:
                 job.answers = (job.answers or []) + its
             place += len(rows)
 
-    def _to_keep(self, y: list[Any]) -> list[int]:
-        """Return which examples to keep, to judge by while few of their class are held out."""
-        if not any(map(self.album.wants_example, set(y))):
-            return []
-        shown: Counter[str] = Counter()
-        if self.n_seen:
-            counts = self.learner.shown_.tolist()
-            shown.update(dict(zip(map(key_of, self._classes()), counts, strict=True)))
-        places = []
-        for i, label in enumerate(y):
-            key = key_of(label)
-            shown[key] += 1
-            # Those that it holds out itself are not learned.
-            if self.album.wants_example(label) and shown[key] % self.learner.holdout:
-                places.append(i)
-        return places
+    def _shown(self) -> Counter[str]:
+        if not self.n_seen:
+            return Counter()
+        counts = self.learner.shown_.tolist()
+        return Counter(dict(zip(map(key_of, self._classes()), counts, strict=True)))
 
     def _pace(self, rows: int, seconds: float) -> None:
         # Not by seconds a row: a block has a cost of its own, a sync to disk above all.
@@ -344,49 +319,13 @@ class Desk:
                 outcomes.append((job, None, error))
         if fitting:
             try:
-                results = self._answers(fitting)
+                results = answers_of(self.learner, fitting)
                 pairs = zip(fitting, results, strict=True)
                 outcomes += [(job, found, None) for job, found in pairs]
             except BaseException as problem:
                 outcomes += [(job, None, explained(problem)) for job in fitting]
         self._metrics.answered(self.name, sum(len(job.X) for job in fitting))
         return outcomes
-
-    def _answers(self, jobs: list[AskJob]) -> list[dict[str, Any]]:
-        X = jobs[0].X if len(jobs) == 1 else np.concatenate([job.X for job in jobs])
-        ends = np.cumsum([len(job.X) for job in jobs])
-        parts = [slice(end - len(job.X), end) for end, job in zip(ends, jobs, strict=True)]
-        if not self.is_classifier:
-            F, deviations = self.learner.predict(X, return_std=True)
-            F, deviations = (np.asarray(a).reshape(len(X), -1) for a in (F, deviations))
-            results = [{"outputs": F[p].tolist(), "deviations": _plain(deviations[p])}
-                       for p in parts]  # fmt: skip
-        else:
-            results = self._labels(X, jobs, parts)
-        for job, part, result in zip(jobs, parts, results, strict=True):
-            if job.novelty and hasattr(self.learner, "novelty"):
-                result["novelty"] = self.learner.novelty(X[part]).tolist()
-        return results
-
-    def _labels(self, X: Array, jobs: list[AskJob], parts: list[slice]) -> list[dict[str, Any]]:
-        alphas = None
-        if any(job.recoding is not None for job in jobs):
-            usual = float(self.learner.recoding_)
-            alphas = np.concatenate([
-                np.full(len(job.X), usual if job.recoding is None else job.recoding)
-                for job in jobs
-            ])  # fmt: skip
-        found = self.learner.assess(X, alphas)
-        classes = found.classes.tolist()
-        return [
-            {
-                "answers": found.answers[part].tolist(),
-                "confidence": found.confidence[part].tolist(),
-                "classes": classes,
-                "probabilities": found.probabilities[part].tolist(),
-            }
-            for part in parts
-        ]
 
     # What is known.
 
@@ -420,53 +359,3 @@ class Desk:
                 _log.warning("no snapshot at the end", exc_info=error,
                              extra={"learner": self.name})  # fmt: skip
         self.learner.close()
-
-
-def explained(error: BaseException) -> ServiceError:
-    """Return an error as one that a client can be told."""
-    if isinstance(error, ServiceError):
-        return error
-    text = " ".join(str(error).split())
-    if isinstance(error, NotFittedError):
-        return Conflict(text)
-    if isinstance(error, MemoryError):
-        return Unavailable(f"there is not enough memory for this ({text}); nothing was done")
-    if isinstance(error, OSError):
-        return Unavailable(f"the disk did not take it ({text}); nothing was done")
-    if isinstance(error, ValueError | TypeError):
-        return Refused(text)
-    _log.error("a bug", exc_info=error)
-    return ServiceError(f"this is a bug of imparo ({type(error).__name__}); see the log")
-
-
-def bytes_of(model: Any) -> int:
-    """Return the bytes of all arrays that a model holds.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from imparo.service.desk import bytes_of
-    >>> bytes_of({"a": np.zeros(10), "b": [np.zeros((2, 2))]})
-    112
-    """
-    seen: set[int] = set()
-    total, rest = 0, [model]
-    while rest:
-        value = rest.pop()
-        if id(value) in seen:
-            continue
-        seen.add(id(value))
-        if isinstance(value, np.ndarray):
-            total += value.nbytes
-        elif isinstance(value, dict):
-            rest += value.values()
-        elif isinstance(value, list | tuple):
-            rest += value[:1000]
-        elif type(value).__module__.startswith("imparo"):
-            rest += list(getattr(value, "__dict__", {}).values())
-    return total
-
-
-def _plain(numbers: Array) -> list[list[float | None]]:
-    """Return numbers for JSON, which has no NaN."""
-    return [[x if np.isfinite(x) else None for x in row] for row in numbers.tolist()]

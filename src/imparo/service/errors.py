@@ -1,5 +1,11 @@
 """What goes wrong with a request, and the HTTP status that says so."""
 
+import logging
+
+from sklearn.exceptions import NotFittedError
+
+_log = logging.getLogger("imparo.service")
+
 
 class ServiceError(Exception):
     """A request that is not done; the message is one sentence for whoever sent it.
@@ -81,3 +87,20 @@ class Unready(Unavailable):
     """Learners are being opened, or closed."""
 
     retry_after = 1
+
+
+def explained(error: BaseException) -> ServiceError:
+    """Return an error as one that a client can be told."""
+    if isinstance(error, ServiceError):
+        return error
+    text = " ".join(str(error).split())
+    if isinstance(error, NotFittedError):
+        return Conflict(text)
+    if isinstance(error, MemoryError):
+        return Unavailable(f"there is not enough memory for this ({text}); nothing was done")
+    if isinstance(error, OSError):
+        return Unavailable(f"the disk did not take it ({text}); nothing was done")
+    if isinstance(error, ValueError | TypeError):
+        return Refused(text)
+    _log.error("a bug", exc_info=error)
+    return ServiceError(f"this is a bug of imparo ({type(error).__name__}); see the log")

@@ -6,8 +6,8 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from imparo.service.errors import Malformed, Refused, WrongKind
-from imparo.service.recipes import check_label
-from imparo.service.schemas import Ask, Label, Teach
+from imparo.service.labels import Label, check_label
+from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service
 from imparo.service.telling import told_of
 

@@ -1,11 +1,7 @@
 """What every request passes before it reaches a route, and every answer on its way out."""
 
 import asyncio
-import base64
-import hashlib
-import html
 import ipaddress
-import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
@@ -14,93 +10,19 @@ from urllib.parse import parse_qs, urlsplit
 
 from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch, Unavailable
 from imparo.service.metrics import Metrics
-from imparo.service.rates import Rates
+from imparo.service.rates import Arriving, Rates
+from imparo.service.replies import Reply, Scope, Send, login_page
 from imparo.service.settings import Settings
 from imparo.service.tokens import Doorkeeper
 
-Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 _log = logging.getLogger("imparo.service")
-POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; "
-    "media-src 'self' blob:; connect-src 'self'; font-src 'self'; manifest-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
-)
-#: Of every answer.
-HEADERS = [
-    (b"content-security-policy", POLICY.encode()),
-    (b"x-content-type-options", b"nosniff"),
-    (b"x-frame-options", b"DENY"),
-    (b"referrer-policy", b"same-origin"),
-    (b"cross-origin-opener-policy", b"same-origin"),
-    (b"cross-origin-resource-policy", b"same-origin"),
-    (b"permissions-policy", b"camera=(self), microphone=(), geolocation=()"),
-]
 # Wrong tokens from one address: ten, and then one in six seconds.
 _WRONG, _WRONG_RATE = 10.0, 1 / 6
 _LOGIN_BYTES = 4096
 # Requests that take longer are told in the log.
 _SLOW = 1.0
-_STYLE = """
-:root{color-scheme:light dark;--ink:#1b2230;--paper:#f4f6f9;--card:#fff;--edge:#7b869c;--main:#b01339;--on:#fff}
-@media(prefers-color-scheme:dark){:root{--ink:#e8edf6;--paper:#10131a;--card:#191e28;--edge:#8290a8;--main:#ff8fa5;--on:#10131a}}
-body{margin:0;min-height:100vh;display:grid;place-items:center;background:var(--paper);color:var(--ink);font:1.1rem/1.5 system-ui,sans-serif}
-main{background:var(--card);padding:2rem;margin:1rem;border-radius:14px;max-width:26rem}
-h1{margin:0 0 .5rem}input,button{font:inherit;box-sizing:border-box;width:100%;padding:.7rem;border-radius:8px;border:2px solid var(--edge);margin-top:.4rem}
-button{background:var(--main);color:var(--on);border-color:var(--main);font-weight:700;margin-top:1rem}
-:focus-visible{outline:3px solid var(--main);outline-offset:2px}
-"""  # noqa: E501
-_LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">
-<title>Token · imparo</title><meta name="viewport" content="width=device-width">
-<style>{style}</style></head><body><main><h1>imparo</h1><p role="alert">{said}</p>
-<form method="post" action="/api/session"><label>Token <input name="token" type="password"
-autocomplete="current-password" required autofocus></label><button>Open</button></form>
-</main></body></html>"""
-_STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
-
-
-def login_page(said: str) -> tuple[int, str, str]:
-    """Return status, page and policy of the page that asks for the token.
-
-    Parameters
-    ----------
-    said : str
-        Why it is asked for.
-    """
-    words = f"{said[:1].upper()}{said[1:]}."
-    policy = POLICY.replace("style-src 'self'", f"style-src 'sha256-{_STYLE_HASH}'")
-    return 401, _LOGIN.format(style=_STYLE, said=html.escape(words)), policy
-
-
-class Arriving:
-    """Bytes of requests and messages that are in memory, of all clients together.
-
-    Parameters
-    ----------
-    most : int
-
-    Examples
-    --------
-    >>> from imparo.service.guard import Arriving
-    >>> arriving = Arriving(10)
-    >>> arriving.add(11)
-    >>> arriving.full
-    True
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most, self._held = most, 0
-
-    def add(self, size: int) -> None:
-        """Count bytes that have come, or, below 0, that have gone."""
-        self._held += size
-
-    @property
-    def full(self) -> bool:
-        """Whether there are more than there is room for."""
-        return self._held > self._most
 
 
 class Guard:
@@ -133,7 +55,7 @@ class Guard:
             return
         start, headers = time.perf_counter(), _headers_of(scope)
         address = (scope.get("client") or ("unknown", 0))[0]
-        reply = _Reply(scope, send)
+        reply = Reply(scope, send)
         try:
             refusal = self._refusal(scope, headers, address)
             # Nobody reads cookies further on, and some take the standard library seconds.
@@ -164,7 +86,7 @@ class Guard:
 
     def _refusal(
         self, scope: Scope, headers: dict[bytes, bytes], address: str
-    ) -> "Callable[[_Reply], Awaitable[None]] | None":
+    ) -> "Callable[[Reply], Awaitable[None]] | None":
         host = headers.get(b"host", b"").decode("latin-1")
         if self._settings.token is None and not _is_local(host):
             # A page elsewhere could have its name point here (DNS rebinding).
@@ -185,7 +107,7 @@ class Guard:
 
     def _door(
         self, scope: Scope, headers: dict[bytes, bytes], address: str
-    ) -> "Callable[[_Reply], Awaitable[None]] | None":
+    ) -> "Callable[[Reply], Awaitable[None]] | None":
         if self._keeper.admits(headers):
             return None
         is_login = scope["type"] == "http" and scope["path"] == "/api/session"
@@ -228,7 +150,7 @@ class Guard:
 
     def _no(
         self, reason: str, status: int, said: str, retry_after: int | None = None
-    ) -> "Callable[[_Reply], Awaitable[None]]":
+    ) -> "Callable[[Reply], Awaitable[None]]":
         self._metrics.refused.labels(reason).inc()
         return lambda reply: reply.say(status, {"error": said}, retry_after)
 
@@ -277,7 +199,7 @@ class Guard:
 
         return limited
 
-    def _tell(self, scope: Scope, reply: "_Reply", seconds: float) -> None:
+    def _tell(self, scope: Scope, reply: "Reply", seconds: float) -> None:
         if scope["type"] != "http":
             return
         route = scope.get("imparo.route") or getattr(scope.get("route"), "path", "other")
@@ -290,65 +212,6 @@ class Guard:
                 "method": scope["method"], "path": scope["path"], "status": status,
                 "seconds": round(seconds, 4), "client": (scope.get("client") or ("",))[0],
             })  # fmt: skip
-
-
-class _Reply:
-    """The answer to one request: its status is kept, and headers are added to it."""
-
-    def __init__(self, scope: Scope, send: Send) -> None:
-        self._scope, self._send = scope, send
-        self.status: int | None = None
-        self.begun = False
-
-    async def send(self, message: dict[str, Any]) -> None:
-        """Pass a message on."""
-        if message["type"] == "http.response.start":
-            self.status, self.begun = message["status"], True
-            named = {name for name, _ in message.get("headers", [])}
-            more = [pair for pair in HEADERS if pair[0] not in named]
-            if b"cache-control" not in named:
-                more.append((b"cache-control", b"no-store"))
-            message = {**message, "headers": [*message.get("headers", []), *more]}
-        await self._send(message)
-
-    async def say(
-        self, status: int, content: dict[str, Any], retry_after: int | None = None
-    ) -> None:
-        """Answer with JSON; a WebSocket is not opened."""
-        if self._scope["type"] == "websocket":
-            await self._send({"type": "websocket.close", "code": 1008,
-                              "reason": str(content.get("error", ""))[:100]})  # fmt: skip
-            return
-        more = [] if retry_after is None else [(b"retry-after", str(retry_after).encode())]
-        if status == 401:
-            more.append((b"www-authenticate", b"Bearer"))
-        await self._whole(status, b"application/json", json.dumps(content).encode(), more)
-
-    async def problem(self, error: ServiceError) -> None:
-        """Answer with what was wrong, and close the connection: a body may still be coming."""
-        content = json.dumps({"error": str(error)}).encode()
-        more = [(b"connection", b"close")]
-        if error.retry_after is not None:
-            more.append((b"retry-after", str(error.retry_after).encode()))
-        await self._whole(error.status, b"application/json", content, more)
-
-    async def page(self, status: int, text: str, policy: str) -> None:
-        """Answer with a page."""
-        more = [(b"www-authenticate", b"Bearer"), (b"content-security-policy", policy.encode())]
-        await self._whole(status, b"text/html; charset=utf-8", text.encode(), more)
-
-    async def welcome(self, cookie: str) -> None:
-        """Set the cookie, and send the browser to the page without the token."""
-        more = [(b"set-cookie", cookie.encode()), (b"location", b"/")]
-        await self._whole(303, b"text/plain", b"", more)
-
-    async def _whole(
-        self, status: int, kind: bytes, content: bytes, more: list[tuple[bytes, bytes]]
-    ) -> None:
-        length = str(len(content)).encode()
-        headers = [(b"content-type", kind), (b"content-length", length), *more]
-        await self.send({"type": "http.response.start", "status": status, "headers": headers})
-        await self.send({"type": "http.response.body", "body": content})
 
 
 def _headers_of(scope: Scope) -> dict[bytes, bytes]:

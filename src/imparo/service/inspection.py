@@ -20,8 +20,8 @@ from imparo.lifelong.recursion import DELAY, Recursion
 from imparo.lifelong.reservoir import Reservoir
 from imparo.service.album import Album, key_of
 from imparo.service.errors import TooMuch
-from imparo.service.recipes import check_features, check_label, check_urdf
-from imparo.service.schemas import Label
+from imparo.service.labels import Label, check_label
+from imparo.service.recipes import check_features, check_urdf
 from imparo.service.settings import Limits
 
 _LABEL: TypeAdapter[Any] = TypeAdapter(Label)

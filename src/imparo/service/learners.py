@@ -19,11 +19,25 @@ import imparo.lifelong
 from imparo.journal.locks import Lock
 from imparo.lifelong import IncrementalClassifier
 from imparo.persistence import sync_folder, write_atomically
-from imparo.service.desk import Wanted, explained
-from imparo.service.errors import Conflict, Damaged, Missing, TooMuch, Unavailable, Unready
+from imparo.service.errors import (
+    Conflict,
+    Damaged,
+    Missing,
+    TooMuch,
+    Unavailable,
+    Unready,
+    explained,
+)
 from imparo.service.live import LiveLearner
 from imparo.service.metrics import Metrics
-from imparo.service.recipes import New, check_size, learner_of, n_inputs_of, n_outputs_of
+from imparo.service.recipes import (
+    New,
+    Wanted,
+    check_size,
+    learner_of,
+    n_inputs_of,
+    n_outputs_of,
+)
 from imparo.service.settings import Settings
 
 _log = logging.getLogger("imparo.service")

@@ -14,10 +14,11 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from imparo.engine import Array
-from imparo.service.desk import Desk, Outcome, Wanted, explained
-from imparo.service.errors import Busy, Unavailable
+from imparo.service.desk import Desk, Outcome
+from imparo.service.errors import Busy, Unavailable, explained
 from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
 from imparo.service.metrics import Metrics
+from imparo.service.recipes import Wanted
 from imparo.service.settings import Limits
 
 Result = TypeVar("Result")

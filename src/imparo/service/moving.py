@@ -13,12 +13,12 @@ from imparo.errors import FileFormatError
 from imparo.journal import Journal, decode, encode
 from imparo.persistence import load
 from imparo.service.album import Album, key_of
-from imparo.service.desk import bytes_of
 from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch
 from imparo.service.inspection import check_album, check_learner
 from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
 from imparo.service.settings import Limits
+from imparo.service.sizes import bytes_of
 
 _ABOUT, _MODEL, _ALBUM = "about.json", "learner.imparo", "album.bin"
 # Bytes of a file that are in memory while it is sent.

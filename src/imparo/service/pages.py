@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from imparo import __version__
 from imparo.service.errors import Missing, Refused
-from imparo.service.guard import login_page
+from imparo.service.replies import login_page
 from imparo.service.routes import service_of
 from imparo.service.schemas import About, Features
 from imparo.service.service import FEATURES

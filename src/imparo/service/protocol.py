@@ -8,7 +8,8 @@ from uvicorn.protocols.http.flow_control import service_unavailable
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from imparo.service.guard import HEADERS, Arriving
+from imparo.service.rates import Arriving
+from imparo.service.replies import HEADERS
 from imparo.service.settings import Limits
 
 # What a header counts for beside its letters: it costs memory, however short it is.

@@ -1,4 +1,4 @@
-"""Who has asked too much: a bucket of tokens for each address, in bounded memory."""
+"""Who has asked too much, and whether too much is in memory."""
 
 import time
 from collections import OrderedDict
@@ -57,3 +57,32 @@ class Rates:
         now = self._clock()
         level, since = self._buckets.get(address, (self.burst, now))
         return min(self.burst, level + (now - since) * self.rate), now
+
+
+class Arriving:
+    """Bytes of requests and messages that are in memory, of all clients together.
+
+    Parameters
+    ----------
+    most : int
+
+    Examples
+    --------
+    >>> from imparo.service.rates import Arriving
+    >>> arriving = Arriving(10)
+    >>> arriving.add(11)
+    >>> arriving.full
+    True
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most, self._held = most, 0
+
+    def add(self, size: int) -> None:
+        """Count bytes that have come, or, below 0, that have gone."""
+        self._held += size
+
+    @property
+    def full(self) -> bool:
+        """Whether there are more than there is room for."""
+        return self._held > self._most

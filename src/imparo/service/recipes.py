@@ -1,7 +1,8 @@
 """From a request to a learner: what may be asked for, and what becomes of it."""
 
 import re
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from imparo.estimators.transformers import RandomFeatures
 from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
@@ -10,7 +11,6 @@ from imparo.service.images import N_PIXELS
 from imparo.service.schemas import (
     Arm,
     DynamicsParameters,
-    Label,
     NewClassifier,
     NewDynamics,
     NewRegressor,
@@ -25,6 +25,22 @@ _WIDTHS = {"pixels": N_PIXELS, "network": 1280}
 _LINKS, _JOINTS = 200, 64
 
 New = NewClassifier | NewRegressor | NewDynamics
+
+
+class Wanted(NamedTuple):
+    """What was said of a learner when it was made.
+
+    Attributes
+    ----------
+    n_inputs, n_outputs : int or None
+        Of its rows, if it was said.
+    room : function
+        Raises where there is no memory for so many bytes.
+    """
+
+    n_inputs: int | None = None
+    n_outputs: int | None = None
+    room: Callable[[int], None] = lambda size: None
 
 
 def n_inputs_of(new: New, learner: Any) -> int | None:
@@ -185,15 +201,3 @@ def check_urdf(text: str) -> None:
     )
     if parts > _LINKS:
         raise ValueError(f"urdf has {parts} links or joints, and the service takes {_LINKS}")
-
-
-def check_label(label: Label, limits: Limits) -> None:
-    """Raise unless a label can be told and kept."""
-    if not isinstance(label, str):
-        return
-    if not label.strip() or len(label) > limits.label_length:
-        raise Refused(
-            f"a label must have 1 to {limits.label_length} characters, and not only spaces"
-        )
-    if not label.isprintable():
-        raise Refused(f"the label {label!r:.80} holds characters that cannot be shown")

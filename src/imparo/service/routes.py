@@ -18,9 +18,9 @@ from imparo.service.exchanges import (
     taught,
     taught_picture,
 )
+from imparo.service.labels import check_label
 from imparo.service.live import LiveLearner
 from imparo.service.moving import check_merge
-from imparo.service.recipes import check_label
 from imparo.service.schemas import (
     Answers,
     Ask,

@@ -2,22 +2,11 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    Field,
-    PlainValidator,
-    StrictBool,
-    StrictInt,
-    StrictStr,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, ConfigDict, Field
 
+from imparo.service.labels import Label, Labels
 from imparo.service.rows import Rows
 
-_INTEGERS = 2**53  # up to which JSON's readers agree
-#: A class of things: text, a whole number, or true and false.
-Label = StrictBool | Annotated[StrictInt, Field(ge=-_INTEGERS, le=_INTEGERS)] | StrictStr
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Recoding = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
@@ -143,55 +132,11 @@ class Change(Strict):
 # Teaching and asking.
 
 
-def labels_of(sent: Any) -> Any:
-    """Return labels as they came, one or a list of them, if each of them is one.
-
-    The first that is none ends it: to tell of a million others would take a gigabyte.
-
-    Raises
-    ------
-    ValueError
-        If it is anything else.
-
-    Examples
-    --------
-    >>> from imparo.service.schemas import labels_of
-    >>> labels_of(["mug", 7, True])
-    ['mug', 7, True]
-    """
-    if sent is None:
-        return None
-    if sent == []:
-        raise ValueError("a list of labels is empty; send one for each row")
-    for label in sent if isinstance(sent, list) else [sent]:
-        if not isinstance(label, str | int):  # bool is a kind of int
-            raise ValueError("a label must be text, a whole number, true or false")
-        if not isinstance(label, str) and abs(label) > _INTEGERS:
-            raise ValueError("a whole number that is a label must be within ±2^53")
-    return sent
-
-
-_LABEL = {
-    "anyOf": [
-        {"type": "boolean"},
-        {"type": "integer", "minimum": -_INTEGERS, "maximum": _INTEGERS},
-        {"type": "string"},
-    ]
-}
-_Labels = Annotated[
-    Any,
-    PlainValidator(labels_of),
-    WithJsonSchema(
-        {"anyOf": [{"type": "array", "items": _LABEL, "minItems": 1}, _LABEL, {"type": "null"}]}
-    ),
-]
-
-
 class Teach(Strict):
     """One example, or several in their order."""
 
     inputs: Rows
-    labels: _Labels = None
+    labels: Labels = None
     outputs: Rows | None = None
 
 

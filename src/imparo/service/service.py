@@ -9,10 +9,10 @@ from typing import Any
 from imparo.engine import Array
 from imparo.service import images, network
 from imparo.service.errors import Busy, Refused, TooMuch, Unavailable
+from imparo.service.labels import check_label
 from imparo.service.learners import Entry, Learners
 from imparo.service.metrics import Metrics
 from imparo.service.rates import Rates
-from imparo.service.recipes import check_label
 from imparo.service.rows import Matrix
 from imparo.service.schemas import Ask, Teach
 from imparo.service.settings import Limits, Settings

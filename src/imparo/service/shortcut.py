@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from imparo.service.desk import explained
+from imparo.service.errors import explained
 from imparo.service.exchanges import answered, as_json, parsed, taught
 from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service

@@ -9,8 +9,7 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import TypeAdapter, ValidationError
 
-from imparo.service.desk import explained
-from imparo.service.errors import Refused, ServiceError, Throttled
+from imparo.service.errors import Refused, ServiceError, Throttled, explained
 from imparo.service.exchanges import (
     answered,
     answered_picture,
@@ -18,8 +17,9 @@ from imparo.service.exchanges import (
     taught,
     taught_picture,
 )
+from imparo.service.labels import Label
 from imparo.service.live import LiveLearner
-from imparo.service.schemas import Ask, Label, Recoding, Strict, Teach
+from imparo.service.schemas import Ask, Recoding, Strict, Teach
 from imparo.service.service import Service
 from imparo.service.states import state_of
 from imparo.service.telling import told_of
