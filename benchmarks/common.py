@@ -71,7 +71,8 @@ def show(title: str, header: list[str], rows: list[list[str]]) -> None:
         table.add_column(name, justify="left" if i < 2 else "right")
     for row in rows:
         table.add_row(*row)
-    Console(width=110).print(table)
+    # As wide as it needs: a figure that is cut off is none.
+    Console(width=160).print(table)
 
 
 def machine() -> str:
