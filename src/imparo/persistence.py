@@ -183,6 +183,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     parts.room = _ROOM + 64 * len(metadata[_KEY])
     try:
         return _decode(header["object"], parts, path)
+    except FileFormatError:
+        raise  # it says what is wrong already
     except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError,
             RecursionError) as error:  # fmt: skip
         raise FileFormatError(
