@@ -176,6 +176,26 @@ def test_alpha_is_seen_at_once_and_kept(tmp_path):
         assert not complaints
 
 
+@pytest.mark.parametrize(("confidence", "said"), [(0.69, "Not sure"), (0.71, "line")])
+def test_what_is_hardly_likelier_than_the_rest_is_not_sure(tmp_path, confidence, said):
+    complaints = []
+    told = {
+        "answer": "line", "confidence": confidence, "classes": ["circle", "line"],
+        "probabilities": [1 - confidence, confidence],
+    }  # fmt: skip
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        page = opened(context, service.url, complaints)
+        page.click('[data-source="draw"]')
+        for kind in ("circle", "line"):
+            teach(page, client, kind, 1)
+        page.route("**/ask/image*", lambda route: route.fulfill(json=told))
+        recognised(page, "line")
+        page.wait_for_function("said => document.querySelector('#answer').innerText === said",
+                               arg=said)  # fmt: skip
+        assert ("“line”" in page.locator("#answer-hint").inner_text()) == (said != "line")
+        assert not complaints
+
+
 def test_the_camera_is_taught_by_holding_with_the_keyboard(tmp_path):
     complaints = []
     with (

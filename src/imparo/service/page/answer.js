@@ -8,7 +8,8 @@ import { keyOf, store, textOf } from "./store.js";
 import { heldLabel, teaching } from "./teach.js";
 
 const EVERY = 165; // milliseconds between two questions at least
-const SURE = 0.5;
+// Of two names the likelier always has a half; below this, answers are right about every second time.
+const SURE = 0.7;
 const BARS = 6;
 
 let busy = false;
@@ -120,7 +121,7 @@ function show({ answer, confidence, classes, probabilities: given }) {
   const only = classes.length === 1;
   const hint = only
     ? "It knows this one name only. Teach it a second thing, and it can tell them apart."
-    : sure ? "" : `Perhaps “${text}”. Show it more of both, or from closer.`;
+    : sure ? "" : `Perhaps “${text}”, or something new. If it is wrong, give the name and teach it.`;
   shape(sure ? text : "Not sure", sure ? "sure" : "unsure", hint);
   $("#answer").dataset.label = text;
   $("#confidence-row").hidden = false;
