@@ -233,6 +233,18 @@ def test_a_class_keeps_six_thumbnails_at_most(client):
     assert (only["shown"], len(only["thumbnails"])) == (8, 6)
 
 
+def test_another_picture_has_another_address_also_in_a_learner_made_anew(client):
+    """Browsers keep what they were given under an address."""
+    found = {}
+    for seed in (1, 2, 1):
+        create(client, "drawn", features="pixels")
+        show(client, "circle", picture("circle", seed))
+        (address,) = state(client, "drawn")["classes"][0]["thumbnails"]
+        found.setdefault(address, set()).add(client.get(address).content)
+        assert client.delete("/api/learners/drawn").status_code == 204
+    assert [len(contents) for contents in found.values()] == [1, 1]
+
+
 # Classes that go and change.
 
 

@@ -5,6 +5,7 @@ acknowledged, so that a killed process loses nothing of it; it is made durable o
 so that a power cut may cost pictures and counts of the last second, and of the learner nothing.
 """
 
+import hashlib
 import json
 import math
 from collections import Counter
@@ -167,7 +168,10 @@ class Album:
         elif kind == "picture":
             self._drawn += 1
             kept = self.thumbnails.setdefault(record["label"], {})
-            kept[f"{self._drawn:x}"] = record["jpeg"].tobytes()
+            jpeg = record["jpeg"].tobytes()
+            # Browsers keep a picture by its address: another one under the same address, of a
+            # learner that was deleted and made anew, would never be seen.
+            kept[f"{self._drawn:x}{hashlib.sha256(jpeg).hexdigest()[:12]}"] = jpeg
         elif kind == "example":
             self.examples.setdefault(record["label"], []).append(record["row"])
         elif kind == "forget":
