@@ -2,9 +2,13 @@
 
 import asyncio
 import errno
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import imparo.lifelong
 from imparo import IncrementalClassifier
@@ -178,6 +182,61 @@ def test_a_long_block_is_learned_in_parts_and_others_are_answered_between(make):
     assert sum(sizes) == job.done == len(job.answers) == 500
     both = np.concatenate([X[:20], X]), y[:20] + y
     assert bits(live.learner) == bits(classifier().partial_fit(*both))
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    sizes=st.lists(st.integers(1, 50), min_size=1, max_size=8),
+    room=st.integers(1, 40),
+    paced=st.booleans(),
+)
+def test_each_row_is_learned_once_whatever_blocks_come_together(sizes, room, paced):
+    X, y = examples(sum(sizes))
+    ends = np.cumsum(sizes)
+    parts = [slice(end - size, end) for end, size in zip(ends, sizes, strict=True)]
+
+    async def run():
+        waiting = [asyncio.create_task(live.teach(X[part], y[part])) for part in parts]
+        return await asyncio.gather(*waiting)
+
+    with tempfile.TemporaryDirectory() as folder:
+        imparo.lifelong.open(f"{folder}/toys/learner", classifier()).close()
+        live = LiveLearner(
+            Path(folder) / "toys", sync="never", limits=Limits(), metrics=Metrics()
+        )
+        live.desk.room = room
+        if not paced:
+            live.desk._pace = lambda rows, seconds: None
+        try:
+            done = asyncio.run(run())
+            learned = bits(live.learner)
+        finally:
+            live.close()
+    assert [len(job.answers) for job in done] == [job.done for job in done] == sizes
+    assert [job.seen for job in done] == sorted(job.seen for job in done)
+    assert done[-1].seen == sum(sizes)
+    assert learned == bits(classifier().partial_fit(X, y))
+
+
+def test_one_bad_question_does_not_spoil_those_beside_it(make):
+    live = make(IncrementalClassifier(penalty=1.0, recoding=0.5, dtype="float32"))
+    (X, y), held = examples(20), Held()
+
+    async def run():
+        await live.teach(X, y)
+        alone = [await live.ask(X[:1]), await live.ask(X[1:2])]
+        first = asyncio.create_task(live.look(held))
+        await until(held.begun)
+        rows = [X[:1], np.full((1, 3), 1e60), X[1:2]]  # beyond float32
+        tasks = [asyncio.create_task(live.ask(row)) for row in rows]
+        await settled()
+        held.go_on.set()
+        await first
+        return alone, await asyncio.gather(*tasks, return_exceptions=True)
+
+    alone, (one, bad, other) = asyncio.run(run())
+    assert isinstance(bad, Refused)
+    assert [one["answers"], other["answers"]] == [found["answers"] for found in alone]
 
 
 def test_what_waits_too_long_is_not_learned_and_what_has_begun_is(make):

@@ -137,7 +137,8 @@ class Desk:
                 outcomes += self._teach_one(part[0], most)
                 break
             try:
-                self._learn([(job, job.X, job.y) for job in part])
+                # Of a long block, a part of which is learned, this may be the end.
+                self._learn([(job, job.X[job.done :], job.y[job.done :]) for job in part])
                 outcomes += [(job, job, None) for job in part]
             except (ValueError, TypeError):
                 # Nothing was learned: what comes after learning raises nothing.
@@ -318,14 +319,18 @@ class Desk:
             else:
                 outcomes.append((job, None, error))
         if fitting:
-            try:
-                results = answers_of(self.learner, fitting)
-                pairs = zip(fitting, results, strict=True)
-                outcomes += [(job, found, None) for job, found in pairs]
-            except BaseException as problem:
-                outcomes += [(job, None, explained(problem)) for job in fitting]
+            outcomes += self._answer_together(fitting)
         self._metrics.answered(self.name, sum(len(job.X) for job in fitting))
         return outcomes
+
+    def _answer_together(self, jobs: list[AskJob]) -> list[Outcome]:
+        try:
+            results = answers_of(self.learner, jobs)
+        except BaseException as problem:
+            if len(jobs) > 1:  # one of them is refused: each by itself, and only that one fails
+                return [told for job in jobs for told in self._answer_together([job])]
+            return [(jobs[0], None, explained(problem))]
+        return [(job, found, None) for job, found in zip(jobs, results, strict=True)]
 
     # What is known.
 
