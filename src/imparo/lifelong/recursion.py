@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-from scipy.linalg import blas, qr, solve_triangular, svd
+from scipy.linalg import blas, solve_triangular
 
 from imparo.engine import Array, default_engine
 from imparo.engine.inverse_roots import absorb_rows
@@ -363,8 +363,8 @@ class Recursion:
         self.settle()
         # The other's rows without their penalty, as D rows with the same sums: A is not
         # squared, so that a penalty far below rounding of A does no harm.
-        R = default_engine().invert_triangular(np.ascontiguousarray(other.root.T))
-        _, s, V = svd(R, full_matrices=False)
+        # NumPy's decompositions let other threads work, SciPy's do not: a merge takes seconds.
+        _, s, V = np.linalg.svd(_inverse(other.root.T), full_matrices=False)
         known = s**2 - other.prior > len(s) * np.finfo(s.dtype).eps * s[0] * s
         s, V = s[known], V[known]
         own = s**2 - other.prior
@@ -375,18 +375,25 @@ class Recursion:
         errors = np.zeros((len(Z), self.n_outputs), Y.dtype)
         errors[:, outputs] = Y
         errors -= Z @ self._coef[: self.n_outputs].T
-        old = default_engine().invert_triangular(np.ascontiguousarray(self.root.T))
-        rows = np.vstack([old, Z])
-        Q, R = qr(rows, mode="economic")
+        old = _inverse(self.root.T)
+        Q, R = np.linalg.qr(np.vstack([old, Z]))
         Q, R = Q * np.sign(np.diagonal(R)), R * np.sign(np.diagonal(R))[:, None]
         wanted = np.vstack([np.zeros((len(old), self.n_outputs), Y.dtype), errors])
         parts = Q.T @ wanted
-        self.root = np.ascontiguousarray(np.tril(default_engine().invert_triangular(R).T))
+        self.root = np.ascontiguousarray(_inverse(R).T)
         self._coef[: self.n_outputs] += parts.T @ self.root
         self.residual += np.square(wanted - Q @ parts, dtype=np.float64).sum(axis=0)
         self.residual[outputs] += left
         self.weight += other.weight
         return self
+
+
+def _inverse(R: Array) -> Array:
+    """Return the inverse of an upper triangular matrix, as exact as substitution.
+
+    LU finds L = I and U = R; NumPy's lets other threads work meanwhile, ``trtri`` does not.
+    """
+    return np.triu(np.linalg.inv(R))
 
 
 def _padded(array: Array, axis: int, size: int) -> Array:
