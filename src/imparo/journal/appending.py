@@ -183,7 +183,11 @@ class Appender:
             if self._trouble:
                 return
             number, now = self.number, time.monotonic()
-            handle = os.dup(self._file.fileno())  # a new segment may begin meanwhile
+            try:
+                handle = os.dup(self._file.fileno())  # a new segment may begin meanwhile
+            except OSError:  # of too many files: once more, a little later
+                self._start_timer()
+                return
         try:
             os.fsync(handle)
         except OSError:

@@ -7,7 +7,9 @@ so that a power cut may cost pictures and counts of the last second, and of the 
 
 import hashlib
 import json
+import logging
 import math
+import time
 from collections import Counter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +19,7 @@ import numpy as np
 from imparo.journal import Journal, decode, encode
 from imparo.service.curves import Curve, FadedMean
 
+_log = logging.getLogger("imparo.service")
 # Thumbnails of one class, and of all; pairs of labels that the confusion counts.
 _EACH, _ALL, _PAIRS = 6, 2000, 20_000
 # Examples of one class that are kept to judge it by while few are held out, and bytes of all.
@@ -73,11 +76,15 @@ class Album:
         self._clear()
         self._journal = Journal(folder, sync=1.0)
         self._written = 0
-        path = self._journal.snapshot_path
-        if path is not None:
-            self._restore(decode(path.read_bytes()))
-        for _, payload in self._journal.records():
-            self._apply(decode(payload))
+        try:
+            path = self._journal.snapshot_path
+            if path is not None:
+                self._restore(decode(path.read_bytes()))
+            for _, payload in self._journal.records():
+                self._apply(decode(payload))
+        except BaseException:
+            self._journal.close()
+            raise
 
     def _clear(self) -> None:
         self.confusion: Counter[tuple[str, str]] = Counter()
@@ -142,6 +149,11 @@ class Album:
         """Count one class as another."""
         self._change({"op": "rename", "old": key_of(old), "new": key_of(new)})
 
+    def keep_only(self, labels: set[str]) -> None:
+        """Forget every class but these, given by their keys."""
+        if self._labels() - labels:
+            self._change({"op": "only", "labels": sorted(labels)})
+
     def adopt(self, other: dict[str, Any]) -> None:
         """Take over pictures and examples of another album, by its state."""
         for label, pictures in other["thumbnails"].items():
@@ -175,11 +187,9 @@ class Album:
         elif kind == "example":
             self.examples.setdefault(record["label"], []).append(record["row"])
         elif kind == "forget":
-            gone = record["label"]
-            self.examples.pop(gone, None)
-            self.thumbnails.pop(gone, None)
-            for pair in [pair for pair in self.confusion if gone in pair]:
-                del self.confusion[pair]
+            self._forget({record["label"]})
+        elif kind == "only":
+            self._forget(self._labels() - set(record["labels"]))
         elif kind == "rename" and record["old"] != record["new"]:
             self._rename(record["old"], record["new"])
 
@@ -198,6 +208,17 @@ class Album:
         self.curves["milliseconds"].add(lesson.seen, each)
         self.curves["memory"].add(lesson.seen, float(lesson.memory))
 
+    def _labels(self) -> set[str]:
+        pairs = (label for pair in self.confusion for label in pair)
+        return {*self.thumbnails, *self.examples, *pairs}
+
+    def _forget(self, gone: set[str]) -> None:
+        for label in gone:
+            self.examples.pop(label, None)
+            self.thumbnails.pop(label, None)
+        for pair in [pair for pair in self.confusion if not gone.isdisjoint(pair)]:
+            del self.confusion[pair]
+
     def _rename(self, old: str, new: str) -> None:
         pictures = self.thumbnails.pop(old, {})
         kept = self.thumbnails.setdefault(new, {})
@@ -212,9 +233,10 @@ class Album:
 
     # What is told.
 
-    def judges(self, most: int) -> tuple[list[Any], list[Any]]:
-        """Return examples that were learned, at most so many, and their labels."""
-        pairs = [(row, key) for key, found in self.examples.items() for row in found][:most]
+    def judges(self, most: int, known: set[str]) -> tuple[list[Any], list[Any]]:
+        """Return examples of known classes that were learned, at most so many, and labels."""
+        kept = [(key, rows) for key, rows in self.examples.items() if key in known]
+        pairs = [(row, key) for key, rows in kept for row in rows][:most]
         return [row for row, _ in pairs], [json.loads(key) for _, key in pairs]
 
     def picture(self, key: str) -> bytes | None:
@@ -288,8 +310,10 @@ class Album:
             raise ValueError("these are no thumbnails")
         for label in [*self.thumbnails, *self.examples]:
             json.loads(label)
-        rows = [row for found in self.examples.values() for row in found]
-        if not all(row.ndim == 1 and row.dtype == np.float64 for row in rows):
+        rows = [row for found in self.examples.values() for row in found[:_ROWS]]
+        if len(rows) < sum(map(len, self.examples.values())) or not all(
+            row.ndim == 1 and row.dtype == np.float64 for row in rows
+        ):
             raise ValueError("these are no examples")
 
     def _restore(self, state: dict[str, Any]) -> None:
@@ -306,3 +330,23 @@ class Album:
     def close(self) -> None:
         """Make the rest durable."""
         self._journal.close()
+
+
+def open_album(folder: Path) -> Album:
+    """Open the album in a folder; one that is damaged is put aside, and an empty one begun.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is missing.
+    """
+    try:
+        return Album(folder)
+    except OSError:  # of the disk, or of the process: the album may be whole
+        raise
+    except Exception as error:
+        aside = folder.with_name(f"{folder.name}.damaged-{time.time_ns()}")
+        folder.rename(aside)
+        _log.error("pictures and curves are damaged, and were put aside; the learner is not",
+                   exc_info=error, extra={"folder": str(aside)})  # fmt: skip
+        return Album(folder)

@@ -4,6 +4,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,12 @@ from sklearn.exceptions import NotFittedError
 
 import imparo.lifelong
 from imparo.engine import Array
-from imparo.service.album import Album, Lesson, key_of
+from imparo.service.album import Lesson, key_of, open_album
 from imparo.service.answering import answers_of
 from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, explained
 from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
 from imparo.service.metrics import Metrics
-from imparo.service.recipes import Wanted, check_features
+from imparo.service.recipes import Wanted, check_features, size_of
 from imparo.service.settings import Limits
 from imparo.service.sizes import bytes_of
 
@@ -31,6 +32,8 @@ _ROOM, _MOST = 16, 1024
 # Seconds that learning may take while others wait: with less there is room for twice as many
 # rows, with twice as much for half of them.
 _ROUND = 0.02
+# Seconds after which an album that failed is tried again.
+_AGAIN = 10.0
 # Lessons after which the size of the model is looked at again.
 _WEIGH = 64
 # Rows that are answered by one product, and numbers of one answer.
@@ -73,12 +76,14 @@ class Desk:
         start = time.perf_counter()
         self.learner: Any = imparo.lifelong.open(folder / "learner", sync=sync)
         self._opened = time.perf_counter() - start
+        self.is_classifier = is_classifier(self.learner._learner)
+        self._folder, self._again = folder / "album", 0.0
         try:
-            self.album = Album(folder / "album")
+            self.album = open_album(self._folder)
         except BaseException:
             self.learner.close()
             raise
-        self.is_classifier = is_classifier(self.learner._learner)
+        self._reconcile()
         self.room, self.asked = _ROOM, _ASKED
         self._memory, self._since_weighed = 0, _WEIGH
         self._learned = 0.0  # seconds of learning so far
@@ -98,8 +103,37 @@ class Desk:
         try:
             work()
         except Exception as error:
+            # A journal takes nothing more after the disk has failed once: open it anew, but
+            # not for each example, and do not tell of each.
+            if time.monotonic() < self._again:
+                return
+            self._again = time.monotonic() + _AGAIN
             _log.error("pictures and curves could not be kept", exc_info=error,
                        extra={"learner": self.name})  # fmt: skip
+            self._reopen()
+
+    def _reopen(self) -> None:
+        with suppress(OSError):  # it has been told
+            self.album.close()
+        try:
+            self.album = open_album(self._folder)
+            self._reconcile()
+        except Exception as error:
+            _log.error("pictures and curves could not be opened again", exc_info=error,
+                       extra={"learner": self.name})  # fmt: skip
+
+    def _reconcile(self) -> None:
+        """Let the album tell of no class that the learner does not know.
+
+        The album is written after the learner; a process may end between the two.
+        """
+        if self.is_classifier:
+            own = {key_of(self.learner.unknown_label)}
+            self.beside(lambda: self.album.keep_only(self.known() | own))
+
+    def known(self) -> set[str]:
+        """Return the keys of the classes that the learner knows."""
+        return set(map(key_of, self._classes()))
 
     # Teaching.
 
@@ -117,14 +151,17 @@ class Desk:
             return self.call(jobs[0])
         outcomes: list[Outcome] = []
         fitting: list[TeachJob] = []
-        width = self._width(jobs[0])
+        while True:
+            try:
+                width = self._width(jobs[0])
+                break
+            except ServiceError as error:  # the next one may be the first
+                outcomes.append((jobs[0], None, error))
+                jobs = jobs[1:]
+                if not jobs:
+                    return outcomes
         outputs = self._n_outputs(jobs[0])
-        if not self.n_seen and getattr(self.learner._learner, "features", 0) is None:
-            # The first row says how many features there are.
-            penalty = self.learner._learner.penalty
-            copies = len(penalty) if isinstance(penalty, list | tuple) else 3
-            self._wanted.room(8 * copies * width**2)
-        known = set(map(key_of, self._classes())) if self.is_classifier else set()
+        known = self.known() if self.is_classifier else set()
         for job in jobs:
             try:
                 self._check(job, width, outputs, known)
@@ -273,13 +310,14 @@ class Desk:
             )
 
     def _width(self, job: TeachJob) -> int:
-        """Return the width of rows; the first row of all decides."""
+        """Return the width of rows; the first row of all decides, if there is room for it."""
         found = getattr(self.learner, "n_features_in_", self._wanted.n_inputs)
         if found is not None:
             return int(found)
         width = int(job.X.shape[1])
         if getattr(self.learner._learner, "features", 0) is None:
             check_features(width, self._limits)
+            self._wanted.room(size_of(self.learner._learner, width))
         return width
 
     def _n_outputs(self, job: TeachJob) -> int | None:
@@ -357,6 +395,7 @@ class Desk:
     def close(self) -> None:
         """Make everything durable, and the next start quick."""
         self.beside(self.album.close)
+        self._wanted = Wanted()  # which knows who knows this: all would wait for a collection
         if self._learned > _LONG or self._opened > _SLOW:
             try:
                 self.learner.snapshot()

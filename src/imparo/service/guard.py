@@ -21,6 +21,8 @@ _log = logging.getLogger("imparo.service")
 # Wrong tokens from one address: ten, and then one in six seconds.
 _WRONG, _WRONG_RATE = 10.0, 1 / 6
 _LOGIN_BYTES = 4096
+# Bodies that hold no rows, no picture and no robot.
+_SMALL_BYTES = 2**16
 # Requests that take longer are told in the log.
 _SLOW = 1.0
 
@@ -93,7 +95,9 @@ class Guard:
             return self._no("host", 403, f"this service is not {host!r:.80}; use localhost")
         origin = headers.get(b"origin")
         foreign = origin is not None and _place(origin.decode("latin-1")) != host
-        if foreign or headers.get(b"sec-fetch-site") == b"cross-site":
+        visits = scope["path"] == "/" and headers.get(b"sec-fetch-mode") == b"navigate"
+        # A link to the page, in a letter say, may be followed: the page does nothing by itself.
+        if foreign or (headers.get(b"sec-fetch-site") == b"cross-site" and not visits):
             return self._no("origin", 403, "requests from pages of other sites are refused")
         if not self._rates.take(address):
             told = Throttled(
@@ -163,7 +167,9 @@ class Guard:
             return self._limits.import_bytes
         if path.endswith("/image"):
             return self._limits.image_bytes
-        return self._limits.body_bytes
+        if path.endswith(("/teach", "/ask", "/api/learners")):
+            return self._limits.body_bytes
+        return min(_SMALL_BYTES, self._limits.body_bytes)
 
     def _limited(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Receive:
         most = self._most(scope["path"])

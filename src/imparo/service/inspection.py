@@ -215,6 +215,9 @@ def _try_classifier(trial: Any, rows: Any, limits: Limits) -> None:
     _check(all(_is_count(count, 0, _MOST_SEEN) for count in trial._shown))
     _check(all(recursion.n_outputs == T for recursion in trial._recursions))
     _check(trial._reservoir._n == 0 or trial._reservoir._codes[: trial._reservoir._n].max() < T)
+    if T == 0:  # all were forgotten: it answers once it has learned
+        labels = ["a", "b"]
+        trial.partial_fit(rows, [labels[k % 2] for k in range(len(rows))])
     for _ in range(2):
         _finite(
             trial.shown_.tolist(), float(trial.recoding_), trial.predict(rows).tolist(),
@@ -222,7 +225,7 @@ def _try_classifier(trial: Any, rows: Any, limits: Limits) -> None:
             trial.novelty(rows).tolist(),
         )  # fmt: skip
         trial.recoding_curve()
-        trial.partial_fit(rows, [labels[k % T] for k in range(len(rows))])
+        trial.partial_fit(rows, [labels[k % len(labels)] for k in range(len(rows))])
 
 
 def _try_regressor(trial: Any, rows: Any, limits: Limits) -> None:

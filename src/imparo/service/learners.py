@@ -33,10 +33,12 @@ from imparo.service.metrics import Metrics
 from imparo.service.recipes import (
     New,
     Wanted,
-    check_size,
+    check_features,
+    features_of,
     learner_of,
     n_inputs_of,
     n_outputs_of,
+    size_of,
 )
 from imparo.service.settings import Settings
 
@@ -110,8 +112,9 @@ class Learners:
                 "another folder"
             ) from error
         self._entries: dict[str, Entry] = {}
-        self._busy: set[str] = set()
-        self._gate = threading.Lock()
+        #: Names that are being made or removed, and the bytes that each will take.
+        self._busy: dict[str, int] = {}
+        self._gate, self._room = threading.Lock(), threading.Lock()
         self._ended = False
         self.ready = False
 
@@ -188,7 +191,9 @@ class Learners:
 
     def all(self) -> list[Entry]:
         """Return every learner, by name."""
-        return [self._entries[name] for name in sorted(self._entries)]
+        # A copy: learners ask from their own threads.
+        entries = self._entries.copy()
+        return [entries[name] for name in sorted(entries)]
 
     def check_ready(self) -> None:
         """Raise while learners are being opened or closed."""
@@ -209,16 +214,16 @@ class Learners:
         """Make a learner that has learned nothing."""
         learner = await asyncio.to_thread(learner_of, new, self.settings.limits)
         width = n_inputs_of(new, learner)
-        size = check_size(new, width, self.settings.limits)
-        self.check_room(size)
         about = {
             "kind": new.kind, "features": new.features, "n_inputs": width,
-            "n_outputs": n_outputs_of(new, learner), "bytes": size,
+            "n_outputs": n_outputs_of(new, learner),
         }  # fmt: skip
-        return await self.add(new.name, about, learner)
+        size = size_of(learner, width)
+        check_features(features_of(learner, width), self.settings.limits)
+        return await self.add(new.name, about, learner, size)
 
     async def add(
-        self, name: str, about: dict[str, Any], learner: Any,
+        self, name: str, about: dict[str, Any], learner: Any, size: int,
         fill: Callable[[Path], None] = lambda folder: None,
     ) -> Entry:  # fmt: skip
         """Make a learner that goes on from another one.
@@ -228,6 +233,8 @@ class Learners:
         name : str
         about : dict
         learner : estimator
+        size : int
+            Bytes that it takes, or will take once it has learned.
         fill : function
             Puts more into the new folder.
         """
@@ -243,15 +250,18 @@ class Learners:
             raise Conflict(
                 f"{name!r} is taken by another file in the folder; choose another name"
             )
-        self._busy.add(name)
+        with self._room:
+            self._check_room(size)
+            self._busy[name] = size
         created = datetime.now(UTC).isoformat(timespec="seconds")
-        entry = Entry(name, {"format": _FORMAT, **about, "created": created})
+        about = {"format": _FORMAT, **about, "bytes": size, "created": created}
+        entry = Entry(name, about)
         try:
             await asyncio.to_thread(self._make, entry, learner, fill)
         except Exception as error:
             raise explained(error) from error
         finally:
-            self._busy.discard(name)
+            del self._busy[name]
         self._count()
         _log.info("created", extra={"learner": name})
         return entry
@@ -288,32 +298,47 @@ class Learners:
         if name in self._busy:
             raise Conflict(f"the learner {name!r} is in use; try again in a moment")
         del self._entries[name]
-        self._busy.add(name)
+        self._busy[name] = 0
         try:
             await asyncio.to_thread(self._remove, entry)
+        except Exception as error:
+            # The disk did not take it: the learner is there as it was.
+            await asyncio.to_thread(self._put_back, entry)
+            raise explained(error) from error
         finally:
-            self._busy.discard(name)
+            del self._busy[name]
         self.metrics.forget(name)
         self._count()
         _log.info("deleted", extra={"learner": name})
 
     def _remove(self, entry: Entry) -> None:
         if entry.live is not None:
-            entry.live.close()
+            entry.live.close(deleted=True)
         gone = self.folder / f"{_GONE}{secrets.token_hex(8)}"
-        (self.folder / entry.name).rename(gone)
+        try:
+            (self.folder / entry.name).rename(gone)
+        except FileNotFoundError:
+            return  # somebody has removed it by hand
         sync_folder(self.folder)
         shutil.rmtree(gone, ignore_errors=True)
 
+    def _put_back(self, entry: Entry) -> None:
+        """Open a learner that could not be removed."""
+        path = self.folder / entry.name
+        if path.exists():
+            self._open(path)
+
     def reserve(self, entry: Entry, size: int) -> None:
         """Keep room for a learner whose size is now known, or raise where there is none."""
-        self.check_room(size, entry)
-        entry.reserved = max(entry.reserved, size)
+        with self._room:
+            self._check_room(size, entry)
+            entry.reserved = max(entry.reserved, size)
 
-    def check_room(self, size: int, mine: Entry | None = None) -> None:
+    def _check_room(self, size: int, mine: Entry | None = None) -> None:
         """Raise where there is no memory left for a learner of so many bytes."""
         limit = self.settings.limits.memory
         used = sum(entry.memory for entry in self.all() if entry is not mine)
+        used += sum(self._busy.copy().values())
         if used + size > limit:
             raise TooMuch(
                 f"the learner would take {size / 1e9:.2f} GB, and {used / 1e9:.2f} of "

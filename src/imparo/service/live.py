@@ -10,12 +10,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from imparo.engine import Array
+from imparo.service.album import Album
 from imparo.service.desk import Desk, Outcome
-from imparo.service.errors import Busy, Unavailable, explained
+from imparo.service.errors import Busy, Missing, Unavailable, explained
 from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted
@@ -53,15 +55,21 @@ class LiveLearner:
         self.name = folder.name
         self._limits, self._metrics = limits, metrics
         self.desk = Desk(folder, sync=sync, limits=limits, metrics=metrics, wanted=wanted)
-        self.learner, self.album = self.desk.learner, self.desk.album
+        self.learner = self.desk.learner
         self.is_classifier = self.desk.is_classifier
         self._condition = threading.Condition()
         self._lessons, self._questions = Lane(limits.waiting), Lane(limits.waiting)
         self._closing = False
         self._end: float | None = None  # when no more is done of what waits
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, asyncio.AbstractEventLoop] = {}
+        self._deleted = False
         self._thread = threading.Thread(target=self._run, name=f"imparo-{self.name}")
         self._thread.start()
+
+    @property
+    def album(self) -> Album:
+        """What is told beside the learner."""
+        return self.desk.album
 
     # For the event loop.
 
@@ -96,20 +104,25 @@ class LiveLearner:
         return await self._wait(CallJob(self._future(), work=work), self._questions)
 
     def watch(self) -> asyncio.Event:
-        """Return an event that is set whenever the learner changes, until :meth:`unwatch`."""
+        """Return an event that is set whenever the learner changes or ends.
+
+        :meth:`unwatch` lets go of it.
+        """
         event = asyncio.Event()
-        self._watchers.add(event)
+        self._watchers[event] = asyncio.get_running_loop()
         return event
 
     def unwatch(self, event: asyncio.Event) -> None:
         """Let go of an event."""
-        self._watchers.discard(event)
+        self._watchers.pop(event, None)
 
     def _future(self) -> "asyncio.Future[Any]":
         return asyncio.get_running_loop().create_future()
 
     async def _wait(self, job: Job, lane: Lane) -> Any:
         with self._condition:
+            if self._deleted:
+                raise Missing(f"the learner {self.name!r} has just been deleted")
             if self._closing or self._end is not None:
                 raise Unavailable(_ENDING)
             lane.put(job)
@@ -188,13 +201,22 @@ class LiveLearner:
             if self._end is None:
                 self._end = time.monotonic() + _GRACE
 
-    def close(self) -> None:
-        """Do what waits, make it durable, and end."""
+    def close(self, *, deleted: bool = False) -> None:
+        """Do what waits, make it durable, and end; who watches is told.
+
+        Parameters
+        ----------
+        deleted : bool, default False
+            Whether what comes now is told that there is no such learner any more.
+        """
         with self._condition:
-            self._closing = True
+            self._closing, self._deleted = True, deleted
             self._condition.notify()
         self._thread.join()
         self.desk.close()
+        for event, loop in list(self._watchers.items()):
+            with suppress(RuntimeError):  # the loop has ended, too
+                loop.call_soon_threadsafe(event.set)
 
 
 def _unfinished(job: Job) -> Unavailable:

@@ -17,6 +17,7 @@ from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch
 from imparo.service.inspection import check_album, check_learner
 from imparo.service.learners import Entry
 from imparo.service.live import LiveLearner
+from imparo.service.recipes import size_of
 from imparo.service.settings import Limits
 from imparo.service.sizes import bytes_of
 
@@ -129,7 +130,8 @@ class Imported:
         self.album = None
         if _ALBUM in parts:
             self.album = _album(parts[_ALBUM])
-        self.size = bytes_of(self.learner)
+        width = getattr(self.learner, "n_features_in_", None)
+        self.size = max(bytes_of(self.learner), size_of(self.learner, width))
         _try_out(self.learner, limits)
 
     def filler(self) -> Callable[[Path], None]:

@@ -21,6 +21,8 @@ from imparo.service.settings import Limits
 # Random features of drawings, whose ink goes from 0 to 1: few examples of MNIST's digits.
 _PIXEL_WAVES = Waves(n_features=1000, sigma=7.0)
 _WIDTHS = {"pixels": N_PIXELS, "network": 1280}
+# D of a nonparametric part that was not given.
+_DEFAULT_WAVES = 501
 # Links and joints of a robot. Pinocchio goes down a chain of them by recursion.
 _LINKS, _JOINTS = 200, 64
 
@@ -107,17 +109,49 @@ def learner_of(new: New, limits: Limits) -> Any:
         raise Refused(str(error)) from error
 
 
-def check_size(new: New, n_inputs: int | None, limits: Limits) -> int:
-    """Return the bytes that the factors of a learner will take, if they are within limits."""
-    if isinstance(new, NewDynamics):
-        size, copies = new.parameters.n_features + 1, 1
-    else:
-        waves = new.parameters.fourier or (_PIXEL_WAVES if new.features == "pixels" else None)
-        size = (n_inputs or 0) if waves is None else waves.n_features
-        penalty = new.parameters.penalty
-        copies = 3 if penalty is None else len(penalty) if isinstance(penalty, list) else 1
-    check_features(size, limits)
-    return 8 * copies * size * size
+def features_of(learner: Any, n_inputs: int | None) -> int:
+    """Return D of a learner, 0 where only its first row will say.
+
+    Parameters
+    ----------
+    learner : estimator
+    n_inputs : int or None
+        Of its rows, if it is known.
+    """
+    kernels = getattr(learner, "nonparametric", learner)
+    if kernels is None:  # what it stands for has its own default
+        return _DEFAULT_WAVES
+    robot = getattr(kernels, "robot", None)
+    if robot is not None:
+        return 10 * int(robot.n_joints)
+    if not hasattr(kernels, "features") or hasattr(kernels, "n_features"):
+        return int(kernels.n_features) + 1
+    if kernels.features is None:
+        return n_inputs or 0
+    size = getattr(kernels.features, "n_features", 0)
+    return size if isinstance(size, int) else 0
+
+
+def size_of(learner: Any, n_inputs: int | None) -> int:
+    """Return the bytes that the factors of a learner will take, as far as is known.
+
+    Parameters
+    ----------
+    learner : estimator
+    n_inputs : int or None
+
+    Examples
+    --------
+    >>> from imparo import IncrementalClassifier
+    >>> from imparo.service.recipes import size_of
+    >>> size_of(IncrementalClassifier(penalty=[0.1, 1.0]), n_inputs=1000)
+    16000000
+    """
+    penalty = getattr(learner, "penalty", None)
+    copies = (
+        len(penalty) if isinstance(penalty, list | tuple) else 3 if penalty == "auto" else 1
+    )
+    return 8 * copies * features_of(learner, n_inputs) ** 2
 
 
 def check_features(size: int, limits: Limits) -> None:

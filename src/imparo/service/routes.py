@@ -292,6 +292,5 @@ async def bring(request: Request, name: Name) -> Any:
     content = await request.body()
     async with service.importing:  # to look at one takes several times its size
         found = await asyncio.to_thread(moving.Imported, content, service.limits)
-        service.learners.check_room(found.size)
-        await service.learners.add(name, found.about, found.learner, found.filler())
+        await service.learners.add(name, found.about, found.learner, found.size, found.filler())
     return await _state(request, name, status=201)

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from imparo.service.labels import Label, Labels
 from imparo.service.rows import Rows
@@ -12,8 +12,11 @@ Recoding = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 _Positive = Annotated[float, Field(gt=1e-12, lt=1e12)]
 _Penalty = _Positive | Annotated[list[_Positive], Field(min_length=1, max_length=8)] | None
-_Forgetting = Annotated[float, Field(gt=0, le=1)]
+# With less nothing is left of what was learned, not even numbers.
+_Forgetting = Annotated[float, Field(ge=1e-3, le=1)]
 _Kind = Literal["exponential", "directional"]
+# Of an object in a request; no kind has so many.
+_MEMBERS = 40
 _Seed = Annotated[int, Field(ge=0, lt=2**31)]
 
 
@@ -21,6 +24,14 @@ class Strict(BaseModel):
     """A request: what it does not know it refuses."""
 
     model_config = ConfigDict(extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _check_members(cls, sent: Any) -> Any:
+        # An error for each of a million takes seconds.
+        if isinstance(sent, dict) and len(sent) > _MEMBERS:
+            raise ValueError(f"it has {len(sent)} members, and at most {_MEMBERS} are known")
+        return sent
 
 
 # Learners to create.
@@ -42,7 +53,7 @@ class ClassifierParameters(Strict):
     penalty: _Penalty = None
     recoding: Recoding | Literal["auto"] = "auto"
     holdout: Annotated[int, Field(ge=2, le=1000)] = 6
-    holdout_size: Annotated[int, Field(ge=1, le=5000)] = 1000
+    holdout_size: Annotated[int, Field(ge=1, le=1600)] = 1000
     unknown_below: Annotated[float, Field(ge=0, le=1)] = 0.0
     forgetting: _Forgetting = 1.0
     forgetting_kind: _Kind = "exponential"

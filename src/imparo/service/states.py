@@ -116,7 +116,8 @@ def recoding_curve(live: LiveLearner) -> dict[str, Any]:
     told = {**_recoding(live), "alphas": [round(i / (_ALPHAS - 1), 6) for i in range(_ALPHAS)]}
     if not live.desk.n_seen:
         return {**told, "classes": [], "accuracy": [None] * _ALPHAS}
-    rows, labels = live.album.judges(_JUDGED // max(1, len(live.learner.shown_)))
+    most = _JUDGED // max(1, len(live.learner.shown_))
+    rows, labels = live.album.judges(most, live.desk.known())
     exact = rows and live.learner.forgetting == 1 and live.learner.drift != "forget"
     learned = (np.array(rows), labels) if exact else None
     _, found, held = live.learner.recoding_curve(told["alphas"], learned=learned)

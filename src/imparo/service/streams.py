@@ -9,7 +9,7 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import TypeAdapter, ValidationError
 
-from imparo.service.errors import Refused, ServiceError, Throttled, explained
+from imparo.service.errors import Missing, Refused, ServiceError, Throttled, explained
 from imparo.service.exchanges import (
     answered,
     answered_picture,
@@ -130,6 +130,8 @@ class Stream:
             while True:
                 event.clear()
                 entry = self._service.learners.find(self._name)
+                if entry.live is not live:  # another one has its name now
+                    raise Missing(f"the learner {self._name!r} was deleted, and made anew")
                 state = as_json(await state_of(entry)).decode()
                 await self._send(f'{{"event": "state", "state": {state}}}')
                 await asyncio.sleep(_NEWS)
