@@ -139,6 +139,26 @@ def test_always_means_that_the_record_is_synced_before_it_is_acknowledged(
             assert synced[path.stat().st_ino] == path.stat().st_size
 
 
+def test_group_commit_goes_on_after_there_were_too_many_files(tmp_path, monkeypatch):
+    synced, refused, duplicate = watch_syncs(monkeypatch), [], os.dup
+
+    def once(handle):
+        if not refused:
+            refused.append(handle)
+            raise OSError(errno.EMFILE, "Too many open files")
+        return duplicate(handle)
+
+    monkeypatch.setattr("imparo.journal.appending.os.dup", once)
+    with Journal(tmp_path, sync=0.05) as journal:
+        journal.append(b"one")
+        (path,) = segments(tmp_path)
+        patience = time.monotonic() + 30
+        while synced[path.stat().st_ino] != path.stat().st_size and time.monotonic() < patience:
+            time.sleep(0.001)
+        assert refused
+        assert synced[path.stat().st_ino] == path.stat().st_size
+
+
 def test_group_commit_syncs_by_itself_and_never_does_not(tmp_path, monkeypatch):
     synced = watch_syncs(monkeypatch)
     with Journal(tmp_path / "group", sync=0.001) as journal:

@@ -501,7 +501,7 @@ def test_a_damaged_learner_does_not_stop_the_others(tmp_path):
 
 
 def test_a_folder_is_served_once(tmp_path):
-    with opened(tmp_path), pytest.raises(BlockingIOError, match="another process already"):
+    with opened(tmp_path), pytest.raises(BlockingIOError, match="served already"):
         create_app(Settings(tmp_path))
 
 

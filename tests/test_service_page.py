@@ -361,6 +361,63 @@ def wait_for(page, held):
     return held.pop()
 
 
+def test_others_make_and_delete_learners(tmp_path):
+    complaints = []
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        populate(client)
+        page = opened(context, service.url, complaints)
+        page.locator("#learner-select option[value=signs]").wait_for(state="attached")
+        page.select_option("#learner-select", "signs")
+        card(page, "plus").wait_for()
+        page.wait_for_timeout(300)  # its socket opens
+        assert client.delete("/api/learners/signs").status_code == 204
+        page.locator(".toast:has-text('deleted elsewhere')").wait_for()
+        page.wait_for_function(
+            "() => document.querySelector('#learner-select').value !== 'signs'"
+        )
+        card(page, "ring").wait_for()
+        new = {"name": "later", "kind": "classifier", "features": "pixels"}
+        assert client.post("/api/learners", json=new).status_code == 201
+        page.click("#learners-button")
+        page.locator("#learner-list b:text-is('later')").wait_for()
+        assert not complaints
+
+
+def test_what_the_server_does_not_take_is_told_and_kept(tmp_path):
+    """A disk that is full, say; until it is not."""
+    complaints, refusing = [], [True]
+    said = "the disk did not take it ([Errno 28] No space left on device); nothing was done"
+
+    def refuse(route):
+        if refusing:
+            route.fulfill(status=503, json={"error": said}, headers={"retry-after": "30"})
+        else:
+            route.continue_()
+
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        page = opened(context, service.url, complaints)
+        page.click('[data-source="image"]')
+        page.route("**/teach/image*", refuse)
+        pictures = [
+            {"name": f"{k}.png", "mimeType": "image/png", "buffer": drawing(k)}
+            for k in range(3)
+        ]
+        page.set_input_files("#file-input", pictures)
+        page.locator("#image-strip li").nth(2).wait_for()
+        page.fill("#name-field", "ring")
+        page.click("#image-all")
+        for where in ("#teach-status", "#answer-hint"):
+            told = page.locator(f"{where}:has-text('No space left')")
+            told.wait_for()
+            assert "kept" in told.inner_text()
+        assert page.locator("#image-strip .taught").count() == 0
+        refusing.clear()
+        page.locator("#image-strip .taught").nth(2).wait_for()
+        assert shown(client) == {"ring": 3}
+        assert "3 examples" in page.locator("#teach-status").inner_text()
+        assert not [told for told in complaints if not told.startswith(_AWAY)], complaints
+
+
 def test_the_dialog_says_everything_where_one_looks(tmp_path):
     complaints, held = [], []
     with browser() as context, served(tmp_path) as service, service.client() as client:
@@ -410,6 +467,14 @@ def test_with_a_token_the_printed_link_opens_the_page(tmp_path):
         other = opened(
             context.browser.new_context(), f"{service.url}/?token={token}", complaints
         )
-        other.locator("#teach-button").wait_for()
-        assert token not in other.url
+        for _ in range(2):  # the second time it has the cookie already
+            other.locator("#teach-button").wait_for()
+            assert token not in other.url
+            other.goto(f"{service.url}/?token={token}")
+        stranger = context.browser.new_context()
+        page = opened(stranger, service.url, [])
+        for _ in range(12):  # too many: it is told on the page
+            page.fill("input[name=token]", "not-the-token-at-all")
+            page.click("button")
+        assert "wait" in page.locator("[role=alert]").inner_text()
         assert not complaints

@@ -194,7 +194,7 @@ def test_what_is_wrong_is_said_in_a_sentence(tmp_path, options, code, said):
 def test_a_taken_port_and_a_taken_folder_are_told(tmp_path):
     with served(tmp_path / "a") as service:
         for folder, port, said in (("b", service.port, "is taken; give another --port"),
-                                   ("a", 0, "another process")):  # fmt: skip
+                                   ("a", 0, "served already")):  # fmt: skip
             result = subprocess.run(
                 [sys.executable, "-m", "imparo", "serve", tmp_path / folder, "--port",
                  str(port)], capture_output=True, text=True, timeout=60, check=False,

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI, Request
@@ -27,7 +28,8 @@ _log = logging.getLogger("imparo.service")
 def create_app(settings: Settings, *, wait: bool = True) -> Any:
     """Return the service as an ASGI application, for any server that speaks it.
 
-    One process serves one folder: run it with one worker.
+    One process serves one folder: run it with one worker. A program that mounts it runs its
+    ``lifespan()``, an asynchronous context manager, as part of its own.
 
     Parameters
     ----------
@@ -79,12 +81,14 @@ def create_app(settings: Settings, *, wait: bool = True) -> Any:
     guard = Guard(Shortcut(app, service), settings, service.metrics, service.rates)
     app.state.guard = guard
     guard.inner, guard.service = app, service
+    guard.lifespan = partial(_lifespan, app)
     return guard
 
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
+    service.learners.begun = True
     service.opening = asyncio.create_task(asyncio.to_thread(service.learners.open_all))
     try:
         if app.state.wait:

@@ -5,13 +5,14 @@ import ipaddress
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch, Unavailable
 from imparo.service.metrics import Metrics
 from imparo.service.rates import Arriving, Rates
-from imparo.service.replies import Reply, Scope, Send, login_page
+from imparo.service.replies import Reply, Scope, Send, login_page, path_of, root_of
 from imparo.service.settings import Settings
 from imparo.service.tokens import Doorkeeper
 
@@ -45,6 +46,8 @@ class Guard:
         #: The application behind everything that stands before it, and its service.
         self.inner = app
         self.service: Any = None
+        #: To be run by a program that mounts this one: opens the learners, and closes them.
+        self.lifespan: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
         self._keeper = Doorkeeper(settings.token, settings.tls)
         self._rates = rates
         self._wrong = Rates(_WRONG_RATE, _WRONG)
@@ -95,7 +98,7 @@ class Guard:
             return self._no("host", 403, f"this service is not {host!r:.80}; use localhost")
         origin = headers.get(b"origin")
         foreign = origin is not None and _place(origin.decode("latin-1")) != host
-        visits = scope["path"] == "/" and headers.get(b"sec-fetch-mode") == b"navigate"
+        visits = path_of(scope) == "/" and headers.get(b"sec-fetch-mode") == b"navigate"
         # A link to the page, in a letter say, may be followed: the page does nothing by itself.
         if foreign or (headers.get(b"sec-fetch-site") == b"cross-site" and not visits):
             return self._no("origin", 403, "requests from pages of other sites are refused")
@@ -112,30 +115,36 @@ class Guard:
     def _door(
         self, scope: Scope, headers: dict[bytes, bytes], address: str
     ) -> "Callable[[Reply], Awaitable[None]] | None":
-        if self._keeper.admits(headers):
-            return None
-        is_login = scope["type"] == "http" and scope["path"] == "/api/session"
+        path = path_of(scope) if scope["type"] == "http" else ""
         shown = parse_qs(scope["query_string"].decode("latin-1")).get("token")
+        at_page, is_login = path == "/", path == "/api/session"
+        if self._keeper.admits(headers):
+            if at_page and shown:  # addresses are kept and shown by browsers
+                return lambda reply: reply.welcome(self._keeper.cookie())
+            return None
+        wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
+        root = root_of(scope)
         tries = is_login or shown is not None or b"authorization" in headers
         if tries and not self._wrong.has(address):
             wait = round(1 / _WRONG_RATE)
             told = f"too many wrong tokens; wait {wait} seconds"
+            if wants_page:
+                self._metrics.refused.labels("wrong token").inc()
+                return lambda reply: reply.page(*login_page(told, root, 429))
             return self._no("wrong token", 429, told, wait)
         if is_login and scope["method"] == "POST":
             # The route looks at the token, by :meth:`login`. A try is taken before its body has
             # come, or many at once would all be looked at.
             self._wrong.take(address)
             return None
-        at_page = scope["type"] == "http" and scope["path"] == "/"
         if at_page and shown and self._keeper.knows(shown[0].encode("utf-8", "replace")):
             return lambda reply: reply.welcome(self._keeper.cookie())
         if tries:
             self._wrong.take(address)
-        wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
         said = "this is not the token" if tries else "a token is needed"
         said += "; open the link that imparo serve has printed"
         if wants_page:
-            return lambda reply: reply.page(*login_page(said))
+            return lambda reply: reply.page(*login_page(said, root))
         return self._no("token", 401, f"{said}, or send it as Authorization: Bearer TOKEN")
 
     def login(self, token: str, address: str) -> str | None:
@@ -172,7 +181,7 @@ class Guard:
         return min(_SMALL_BYTES, self._limits.body_bytes)
 
     def _limited(self, scope: Scope, headers: dict[bytes, bytes], receive: Receive) -> Receive:
-        most = self._most(scope["path"])
+        most = self._most(path_of(scope))
         too_much = TooMuch(f"the request is larger than {most:,} bytes, which is the most here")
         declared = headers.get(b"content-length", b"0")
         if declared.isdigit() and (len(declared) > 18 or int(declared) > most):

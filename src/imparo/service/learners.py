@@ -108,14 +108,15 @@ class Learners:
             self._lock = Lock(self.folder / "lock")
         except BlockingIOError as error:
             raise BlockingIOError(
-                f"{self.folder} is served by another process already; end that one, or give "
-                "another folder"
+                f"{self.folder} is served already; end that service, or give another folder"
             ) from error
         self._entries: dict[str, Entry] = {}
         #: Names that are being made or removed, and the bytes that each will take.
         self._busy: dict[str, int] = {}
         self._gate, self._room = threading.Lock(), threading.Lock()
         self._ended = False
+        #: Whether it was begun to open learners; else whoever holds the service forgot to.
+        self.begun = False
         self.ready = False
 
     # Opening and closing.
@@ -197,6 +198,11 @@ class Learners:
 
     def check_ready(self) -> None:
         """Raise while learners are being opened or closed."""
+        if not self.begun:
+            raise Unready(
+                "the service was not started: a program that mounts it must run its "
+                "lifespan(), see its guide"
+            )
         if not self.ready:
             raise Unready("the service is starting or ending; try again in a moment")
 

@@ -130,9 +130,7 @@ class Imported:
         self.album = None
         if _ALBUM in parts:
             self.album = _album(parts[_ALBUM])
-        width = getattr(self.learner, "n_features_in_", None)
-        self.size = max(bytes_of(self.learner), size_of(self.learner, width))
-        _try_out(self.learner, limits)
+        self.size = _tried_out(self.learner, limits)
 
     def filler(self) -> Callable[[Path], None]:
         """Return a function that puts the album into the folder of a new learner."""
@@ -222,10 +220,12 @@ def _album(content: bytes) -> dict[str, Any]:
     return state
 
 
-def _try_out(learner: Any, limits: Limits) -> None:
-    """Raise unless a learner answers and learns as one of its kind does."""
+def _tried_out(learner: Any, limits: Limits) -> int:
+    """Return the bytes of a learner, or raise unless it works as one of its kind does."""
     try:
         check_learner(learner, limits)
+        width = getattr(learner, "n_features_in_", None)
+        return max(bytes_of(learner), size_of(learner, width))
     except TooMuch:
         raise
     except Exception as error:

@@ -11,7 +11,7 @@ from fastapi.responses import JSONResponse, RedirectResponse
 
 from imparo import __version__
 from imparo.service.errors import Missing, Refused
-from imparo.service.replies import login_page
+from imparo.service.replies import login_page, root_of
 from imparo.service.routes import service_of
 from imparo.service.schemas import About, Features
 from imparo.service.service import FEATURES
@@ -34,7 +34,7 @@ def _page_files() -> dict[str, tuple[bytes, str]]:
 _PAGE = _page_files()
 
 
-@router.get("/", include_in_schema=False)
+@router.api_route("/", methods=["GET", "HEAD"], include_in_schema=False)
 async def page() -> Response:
     """Return the page."""
     return await page_file("index.html")
@@ -69,9 +69,10 @@ async def session(request: Request) -> Response:
         said = "this is not the token; open the link that imparo serve has printed"
         if "text/html" not in request.headers.get("accept", ""):
             raise Refused(said)
-        status, text, policy = login_page(said)
+        status, text, policy = login_page(said, root_of(request.scope))
         return Response(text, status, {"content-security-policy": policy}, "text/html")
-    return RedirectResponse("/", 303, headers={"set-cookie": cookie})
+    place = f"{root_of(request.scope)}/"
+    return RedirectResponse(place, 303, headers={"set-cookie": cookie})
 
 
 @router.get("/api/about", response_model=About)

@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from imparo.estimators.transformers import RandomFeatures
 from imparo.lifelong import IncrementalClassifier, RecursiveRegressor
 from imparo.service.errors import Refused, TooMuch
@@ -147,10 +149,8 @@ def size_of(learner: Any, n_inputs: int | None) -> int:
     >>> size_of(IncrementalClassifier(penalty=[0.1, 1.0]), n_inputs=1000)
     16000000
     """
-    penalty = getattr(learner, "penalty", None)
-    copies = (
-        len(penalty) if isinstance(penalty, list | tuple) else 3 if penalty == "auto" else 1
-    )
+    penalty = getattr(learner, "penalty", 1.0)
+    copies = 3 if isinstance(penalty, str) else int(np.size(penalty))
     return 8 * copies * features_of(learner, n_inputs) ** 2
 
 

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import html
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from imparo.service.errors import ServiceError
@@ -39,23 +39,38 @@ button{background:var(--main);color:var(--on);border-color:var(--main);font-weig
 _LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <title>Token · imparo</title><meta name="viewport" content="width=device-width">
 <style>{style}</style></head><body><main><h1>imparo</h1><p role="alert">{said}</p>
-<form method="post" action="/api/session"><label>Token <input name="token" type="password"
+<form method="post" action="{root}/api/session"><label>Token <input name="token" type="password"
 autocomplete="current-password" required autofocus></label><button>Open</button></form>
 </main></body></html>"""
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 
-def login_page(said: str) -> tuple[int, str, str]:
+def root_of(scope: Mapping[str, Any]) -> str:
+    """Return below which path the service is, "" where it is alone."""
+    return str(scope.get("root_path", "")).rstrip("/")
+
+
+def path_of(scope: Mapping[str, Any]) -> str:
+    """Return the path of a request, as the service knows it wherever it is mounted."""
+    path, root = str(scope["path"]), root_of(scope)
+    return path[len(root) :] if root and path.startswith(f"{root}/") else path
+
+
+def login_page(said: str, root: str, status: int = 401) -> tuple[int, str, str]:
     """Return status, page and policy of the page that asks for the token.
 
     Parameters
     ----------
     said : str
         Why it is asked for.
+    root : str
+        Below which path the service is.
+    status : int, default 401
     """
     words = f"{said[:1].upper()}{said[1:]}."
     policy = POLICY.replace("style-src 'self'", f"style-src 'sha256-{_STYLE_HASH}'")
-    return 401, _LOGIN.format(style=_STYLE, said=html.escape(words)), policy
+    text = _LOGIN.format(style=_STYLE, said=html.escape(words), root=html.escape(root))
+    return status, text, policy
 
 
 class Reply:
@@ -105,7 +120,8 @@ class Reply:
 
     async def welcome(self, cookie: str) -> None:
         """Set the cookie, and send the browser to the page without the token."""
-        more = [(b"set-cookie", cookie.encode()), (b"location", b"/")]
+        place = f"{root_of(self._scope)}/".encode()
+        more = [(b"set-cookie", cookie.encode()), (b"location", place)]
         await self._whole(303, b"text/plain", b"", more)
 
     async def _whole(

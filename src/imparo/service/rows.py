@@ -63,7 +63,7 @@ def matrix_of(sent: Any) -> Matrix:
     except OverflowError:
         raise ValueError("a number is too large") from None
     # Written so that NaN fails, too.
-    if not (np.abs(array) < _LARGEST).all():
+    if not (np.abs(array) <= _LARGEST).all():
         raise ValueError("a number is NaN, infinite or beyond 1e100; send others")
     return Matrix(array, flat)
 

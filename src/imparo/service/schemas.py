@@ -23,7 +23,7 @@ _Seed = Annotated[int, Field(ge=0, lt=2**31)]
 class Strict(BaseModel):
     """A request: what it does not know it refuses."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     @model_validator(mode="before")
     @classmethod

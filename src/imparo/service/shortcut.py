@@ -11,6 +11,7 @@ from typing import Any
 
 from imparo.service.errors import explained
 from imparo.service.exchanges import answered, as_json, parsed, taught
+from imparo.service.replies import path_of
 from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service
 
@@ -33,7 +34,7 @@ class Shortcut:
         """Answer, or hand on."""
         found = None
         if scope["type"] == "http" and scope["method"] == "POST":
-            found = _PATH.fullmatch(scope["path"])
+            found = _PATH.fullmatch(path_of(scope))
         if found is None:
             await self._app(scope, receive, send)
             return

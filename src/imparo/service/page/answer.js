@@ -5,7 +5,7 @@ import { $, el, percent, say } from "./dom.js";
 import { current } from "./inputs.js";
 import { toast } from "./notices.js";
 import { keyOf, store, textOf } from "./store.js";
-import { heldLabel, teaching } from "./teach.js";
+import { heldLabel, teaching, waiting } from "./teach.js";
 
 const EVERY = 165; // milliseconds between two questions at least
 // Of two names the likelier always has a half; below this, answers are right about every second time.
@@ -42,6 +42,8 @@ export function previewAlpha(alpha) {
 function due() {
   if (document.hidden || $("#view-teach").hidden) return false;
   const held = heldLabel();
+  const stuck = waiting();
+  if (stuck) return idle("Waiting", stuck);
   if (held) return learning(held);
   if (!store.takesImages) return idle("No pictures", "This learner is taught by programs. Its curves are below.");
   if (!store.state?.classes.length) {
@@ -82,6 +84,7 @@ async function pump() {
     }
   } catch (failure) {
     if (failure.away || failure.busy) wanted = true;
+    else if (failure.status === 404) store.load().catch(() => {});
     else if (failure.status !== 409) toast(failure.message);
     notBefore = performance.now() + 1000 * (failure.retryAfter || 2);
   } finally {

@@ -4,7 +4,7 @@ import { $, say, memory } from "./dom.js";
 
 const SIDE = 320; // pixels of the square that is sent
 
-export const camera = { name: "camera", live: true, start, stop, resume, grab, ready: () => Boolean(stream) };
+export const camera = { name: "camera", live: true, start, stop, resume, grab, ready: () => Boolean(stream), taken: () => () => {} };
 
 let stream = null;
 let starting = false;

@@ -94,8 +94,8 @@ function make(label) {
     form.addEventListener("keydown", (event) => event.key === "Escape" && back(rename));
   }
 
-  function ask(question, yes, run, focus) {
-    const keep = el("button", { type: "button", class: "quiet", text: "Keep", onclick: () => back(focus) });
+  function ask(question, yes, run, focus, no = "Keep") {
+    const keep = el("button", { type: "button", class: "quiet", text: no, onclick: () => back(focus) });
     const go = el("button", { type: "button", class: "danger", text: yes, onclick: () => back(focus) ?? run() });
     put(el("div", { class: "in-card", role: "group", "aria-label": question }, el("p", { text: question }), el("div", { class: "pair" }, go, keep)), keep);
   }
@@ -105,12 +105,12 @@ function make(label) {
     const form = el("form", { class: "in-card" }, field, el("div", { class: "pair" }, el("button", { type: "submit", class: "main", text: "Save" }), el("button", { type: "button", class: "quiet", text: "Cancel", onclick: () => back(rename) })));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const written = field.value.trim();
+      const written = field.value.trim().normalize("NFC");
       if (!written || written === String(label)) return back(rename);
       const other = labelOf(written);
       const run = () => change("rename", { label, new: other }, `“${text}” is called “${written}” now.`, other);
       const known = store.state.classes.some((one) => keyOf(one.label) === keyOf(other));
-      if (known) ask(`“${written}” is known already. Join the two?`, "Join", run, rename);
+      if (known) ask(`“${written}” is known already. Make one of the two, called “${written}”?`, "Join", run, rename, "Cancel");
       else run();
     });
     put(form, field);

@@ -7,7 +7,7 @@ import { store } from "./store.js";
 
 const MOST = 100;
 
-export const images = { name: "image", live: false, ready: () => current !== null, grab, taught, stop() {}, resume() {} };
+export const images = { name: "image", live: false, ready: () => current !== null, grab, taken, stop() {}, resume() {} };
 
 let list = []; // {file, url, name, width, height, taught}
 let current = null;
@@ -22,19 +22,22 @@ export function setUp(tell, choose, teachAll) {
   });
   $("#image-more").addEventListener("click", () => field.click());
   $("#image-clear").addEventListener("click", clear);
-  $("#image-all").addEventListener("click", () => teachAll(list.filter((one) => !one.taught)));
+  $("#image-all").addEventListener("click", () => teachAll(list.filter(fresh)));
   const view = $("#view-teach");
-  view.addEventListener("dragover", (event) => {
-    if (![...event.dataTransfer.types].includes("Files")) return;
-    event.preventDefault();
-    document.body.classList.add("dropping");
-  });
+  const wanted = () => !view.hidden && !$("#learners").open && store.takesImages;
   const over = () => document.body.classList.remove("dropping");
-  view.addEventListener("dragleave", (event) => event.relatedTarget === null && over());
-  view.addEventListener("drop", (event) => {
-    over();
-    if (!event.dataTransfer.files.length) return;
+  // Everywhere: a browser leaves the page for a file that is dropped beside the place for it.
+  document.addEventListener("dragover", (event) => {
+    if (![...event.dataTransfer.types].includes("Files") || event.target.matches?.("[type=file]")) return;
     event.preventDefault();
+    document.body.classList.toggle("dropping", wanted());
+  });
+  document.addEventListener("dragleave", (event) => event.relatedTarget === null && over());
+  document.addEventListener("drop", (event) => {
+    over();
+    if (!event.dataTransfer.files.length || event.target.matches?.("[type=file]")) return;
+    event.preventDefault();
+    if (!wanted()) return;
     choose();
     add([...event.dataTransfer.files]);
   });
@@ -104,7 +107,7 @@ function draw() {
   const had = strip.contains(document.activeElement);
   strip.replaceChildren(...(list.length < 2 ? [] : list.map(item)));
   if (had) $("[aria-current]", strip)?.focus();
-  const left = list.filter(({ taught }) => !taught).length;
+  const left = list.filter(fresh).length;
   say($("#image-hint"), list.length > 1 ? `${list.length} pictures, ${left ? `${left} to teach` : "all taught"}.` : cropped() ? "It sees what is inside the frame." : "");
   $("#image-all").hidden = list.length < 2 || left === 0;
   say($("#image-all"), `Teach all ${left}`);
@@ -139,11 +142,17 @@ async function grab(one = current) {
   }
 }
 
-/** After a picture was taught comes the next one: does it know that already? */
-function taught(one = current) {
-  if (!one) return;
-  one.taught = true;
+const fresh = ({ taught, sent }) => !taught && !sent;
+
+/** While a picture is on its way comes the next one: does it know that already? */
+function taken(one = current) {
+  if (!one) return () => {};
+  one.sent = true;
   const from = list.indexOf(current);
-  const next = [...list.slice(from), ...list.slice(0, from)].find((other) => !other.taught);
+  const next = [...list.slice(from), ...list.slice(0, from)].find(fresh);
   select(next ?? current);
+  return (taught) => {
+    [one.taught, one.sent] = [taught, false];
+    draw();
+  };
 }

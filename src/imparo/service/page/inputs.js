@@ -13,7 +13,8 @@ let source = camera;
 let looks = null; // what the source was chosen for
 let listener = () => {};
 
-/** A source: `live`, `ready()`, `grab()` a picture, `taught()` it was, `stop()`, `resume()`. */
+/** A source: `live`, `ready()`, `grab()` a picture, `stop()`, `resume()`; `taken()` before a picture
+ *  is taught returns what to call once it was. */
 export const current = () => source;
 
 export function setUp(changed, teachAll) {

@@ -21,6 +21,7 @@ export function setUp() {
     draw();
     dialog.showModal();
     settle();
+    store.load().catch(() => {}); // others may have made or deleted some
   });
   dialog.addEventListener("close", settle);
   $("#learners-close").addEventListener("click", () => dialog.close());
@@ -185,7 +186,11 @@ function propose() {
   const field = $("#import-name");
   const file = $("#import-file").files[0];
   if (!file || field.value) return;
-  field.value = file.name.replace(/\.(imparo|zip|imparo\.zip)$/i, "").replace(/[^\w-]+/g, "-").slice(0, 64);
+  const name = file.name.replace(/\.(imparo|zip|imparo\.zip)$/i, "").replace(/[^\w-]+/g, "-").slice(0, 60);
+  const taken = (one) => store.learners.some((learner) => learner.name === one);
+  let number = 2;
+  while (taken(`${name}-${number}`)) number++;
+  field.value = taken(name) ? `${name}-${number}` : name;
   blame(field, "");
 }
 

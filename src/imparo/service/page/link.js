@@ -69,6 +69,7 @@ function open() {
     if (mine !== socket) return;
     const message = JSON.parse(data);
     if (message.event === "state") store.put(message.state);
+    else if (message.event === "end") gone(mine);
     else if (message.id === "watch" && message.error) mine.close();
     else if (message.id === "watch") [socketTries, nextSocket] = [0, 0];
     else settle(message);
@@ -79,6 +80,13 @@ function open() {
     drop();
     later(0);
   };
+}
+
+/** The learner was deleted, by another window or a program. */
+function gone(mine) {
+  toast(`“${store.name}” was deleted elsewhere.`);
+  nextSocket = 0;
+  store.load().catch(() => {}).finally(() => mine.close());
 }
 
 function close() {
@@ -146,5 +154,7 @@ export function start() {
     else later(0);
   });
   addEventListener("online", () => later(0));
+  // Others may have made or deleted learners meanwhile.
+  document.addEventListener("visibilitychange", () => !document.hidden && store.online && store.load().catch(() => {}));
   later(0);
 }

@@ -5,14 +5,14 @@ import { $, say } from "./dom.js";
 const SIZE = 256; // of what is sent
 const CLEARED = null; // an entry among the strokes: the paper was new from here on
 
-export const pad = { name: "draw", live: false, ready: () => strokes().length > 0, grab, taught, stop() {}, resume() {} };
+export const pad = { name: "draw", live: false, ready: () => strokes().length > 0, grab, taken, stop() {}, resume() {} };
 
 const canvas = $("#pad");
 const context = canvas.getContext("2d");
 let entries = [];
 let now = null; // the stroke being drawn
 let pointer = null;
-let fresh = false; // what is drawn was taught: the next stroke starts a new drawing
+let fresh = false; // what is drawn was sent: the next stroke starts a new drawing
 let grabbed = null; // the last stroke of what was taken
 let changed = () => {};
 
@@ -77,9 +77,10 @@ function undo() {
   told();
 }
 
-function taught() {
+function taken() {
   fresh = strokes().at(-1) === grabbed && pointer === null; // not where one drew on meanwhile
   told();
+  return () => {};
 }
 
 function told() {

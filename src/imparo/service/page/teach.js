@@ -8,20 +8,25 @@ import { toast } from "./notices.js";
 import { labelOf, store, textOf } from "./store.js";
 
 const EVERY = 220; // milliseconds between two pictures of a camera
+const PATIENCE = 5; // seconds at most, until what was not taken is sent again
 const WAITING = 4; // pictures that wait for the server before no more are taken
 
-const queue = []; // {label, learner (its name), blob, session}
+const queue = []; // {label, learner (its name), blob, session, taught(whether it was)}
 let working = false;
 let held = null; // {label, count} while a button is held
 let last = null; // the same, of the last time
 let warning = "";
+let trouble = ""; // why the server does not take what waits
 let focusAfter = null;
 
 export const teaching = () => held !== null || queue.length > 0 || working;
 export const heldLabel = () => held;
+/** What is said while pictures wait for the server, "" while none does. */
+export const waiting = () => (queue.length && (trouble || !store.online) ? status() : "");
 
 const field = $("#name-field");
-const name = () => field.value.trim();
+// Composed, as it is typed: the same letters written in another way would be another class.
+const name = () => field.value.trim().normalize("NFC");
 
 export function setUp() {
   holdable($("#teach-button"), () => begin(), end);
@@ -37,6 +42,7 @@ export function setUp() {
   store.on("choose state online", show);
   document.addEventListener("visibilitychange", () => document.hidden && end());
   addEventListener("blur", end);
+  addEventListener("beforeunload", (event) => queue.length && event.preventDefault());
   show();
 }
 
@@ -96,11 +102,7 @@ export async function begin(label = labelOf(name())) {
     if (held === mine) end();
     return;
   }
-  if (!source.live) {
-    await put(source, mine, learner);
-    source.taught();
-    return;
-  }
+  if (!source.live) return put(source, mine, learner);
   do {
     if (queue.length < WAITING) await put(source, mine, learner);
     await wait(EVERY);
@@ -131,11 +133,11 @@ export function end() {
 
 async function put(source, session, learner) {
   const blob = await source.grab();
-  if (blob) add(blob, session.label, learner, session);
+  if (blob) add(blob, session.label, learner, session, source.taken());
 }
 
-function add(blob, label, learner, session) {
-  queue.push({ blob, label, learner, session });
+function add(blob, label, learner, session, taught) {
+  queue.push({ blob, label, learner, session, taught });
   work();
 }
 
@@ -155,8 +157,8 @@ export async function teachAll(list) {
     for (const one of list) {
       const blob = await source.grab(one);
       while (queue.length >= WAITING) await wait(50);
-      add(blob, label, learner, session);
-      source.taught(one);
+      if (session.failed) return;
+      add(blob, label, learner, session, source.taken(one));
     }
   } catch (failure) {
     toast(failure.message);
@@ -175,19 +177,29 @@ async function work() {
         await call(path, { method: "POST", body: job.blob, type: job.blob.type, patience: 0 });
       } else await teachBySocket(job.label, job.blob);
       queue.shift();
+      trouble = "";
       job.session.count++;
+      job.taught(true);
       show();
       store.tell("progress");
       changed();
     } catch (failure) {
       if (failure.away || failure.busy) {
+        trouble = failure.busy ? failure.message : "";
         show();
-        await wait(1000 * failure.retryAfter);
+        store.tell("progress");
+        // A full disk may be long in being emptied, but not a person in coming back to look.
+        await wait(1000 * Math.min(failure.retryAfter, PATIENCE));
         continue;
       }
       toast(failure.message);
-      queue.length = 0;
+      trouble = "";
+      for (const one of queue.splice(0)) {
+        one.session.failed = true;
+        one.taught(false);
+      }
       end();
+      if (failure.status === 404) store.load().catch(() => {});
     }
   }
   working = false;
@@ -216,7 +228,9 @@ export function show() {
 
 function status() {
   const { length } = queue;
-  if (!store.online && length) return `Waiting for the server. ${length} not yet taught ${length === 1 ? "is" : "are"} kept.`;
+  const kept = `${length} not yet taught ${length === 1 ? "is" : "are"} kept while this page is open.`;
+  if (!store.online && length) return `Waiting for the server. ${kept}`;
+  if (trouble && length) return `The server does not take it now: ${trouble.replace(/; nothing was done.*$/, "")}. ${kept}`;
   if (held || length || !last?.count) return "";
   return `${last.count === 1 ? "One example" : `${last.count} examples`} of “${textOf(last.label)}” taught.`;
 }
