@@ -241,6 +241,40 @@ def test_names_are_text_and_never_markup(tmp_path):
         assert not complaints
 
 
+def test_a_name_is_one_however_its_letters_are_written(tmp_path):
+    complaints, composed, decomposed = [], "caf\u00e9", "cafe\u0301"
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        populate(client)
+        told = client.post(
+            "/api/learners/drawn/teach/image", params={"label": decomposed},
+            content=drawing(), headers={"content-type": "image/png"},
+        )  # fmt: skip
+        assert told.is_success
+        page = opened(context, service.url, complaints)
+        page.select_option("#learner-select", "drawn")
+        page.click('[data-source="draw"]')
+        card(page, decomposed).wait_for()
+        page.fill("#name-field", composed)
+        pick = card(page, decomposed).locator(".class-pick")
+        assert pick.get_attribute("aria-pressed") == "true"
+        draw(page, "circle")
+        page.click("#teach-button")
+        page.locator("#teach-status:has-text('taught')").wait_for()
+        page.fill("#name-field", "cre\u0300me")  # new: composed
+        draw(page, "line")
+        page.click("#teach-button")
+        page.locator("#teach-status:has-text('cr\u00e8me')").wait_for()
+        (drawn,) = [
+            one
+            for one in client.get("/api/learners").json()["learners"]
+            if one["name"] == "drawn"
+        ]
+        found = {one["label"]: one["shown"] for one in drawn["classes"]}
+        assert (found[decomposed], found["cr\u00e8me"]) == (2, 1)
+        assert composed not in found
+        assert not complaints
+
+
 def test_the_robot_view_plays_and_takes_a_payload(tmp_path):
     complaints = []
     with browser() as context, served(tmp_path) as service:

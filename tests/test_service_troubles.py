@@ -4,6 +4,8 @@ import asyncio
 import gc
 import json
 import logging
+import threading
+import time
 import weakref
 from pathlib import Path
 
@@ -141,6 +143,46 @@ def test_a_learner_that_cannot_be_deleted_is_there_as_before(tmp_path, monkeypat
         assert client.get("/api/learners/toys").status_code == 404
 
 
+def test_a_deletion_that_cannot_be_made_durable_is_undone(tmp_path, monkeypatch):
+    def refuse(folder):
+        raise OSError(5, "Input/output error")
+
+    with opened(tmp_path) as client:
+        populate(client)
+        # The disk does not take the last pictures, either.
+        monkeypatch.setattr(Album, "close", lambda album: refuse(album._journal.close()))
+        monkeypatch.setattr("imparo.service.learners.sync_folder", refuse)
+        answer = client.delete("/api/learners/toys")
+        assert (answer.status_code, "Input/output" in answer.json()["error"]) == (503, True)
+        assert (state(client)["status"], state(client)["n_seen"]) == ("open", 60)
+        monkeypatch.undo()
+        assert not list(tmp_path.glob(".gone-*"))
+        assert teach(client).json()["n_seen"] == 120
+        assert 'imparo_learners{status="open"} 1.0' in client.get("/metrics").text
+
+
+def test_who_watches_a_learner_that_could_not_be_deleted_can_go_on(tmp_path, monkeypatch):
+    with opened(tmp_path) as client:
+        populate(client)
+        with client.websocket_connect(
+            "/api/learners/toys/stream", headers={"host": "localhost"}
+        ) as socket:
+            for _ in range(2):
+                socket.send_json({"id": 1, "watch": True})
+                while "event" not in socket.receive_json():
+                    pass
+                with monkeypatch.context() as patch:
+                    patch.setattr(Path, "rename", _refuse)
+                    assert client.delete("/api/learners/toys").status_code == 503
+                while (told := socket.receive_json()).get("event") != "end":
+                    pass
+                assert "opened anew" in told["error"]
+
+
+def _refuse(*_):
+    raise OSError(30, "Read-only file system")
+
+
 def test_a_learner_whose_folder_was_removed_by_hand_can_be_deleted(tmp_path):
     import shutil
 
@@ -246,6 +288,77 @@ def test_a_first_row_that_is_too_wide_does_not_spoil_the_next(tmp_path):
         assert wide.status == 413
         assert [one.done for one in others] == [1, 1]
         assert state(client)["n_seen"] == 2
+
+
+def test_a_first_lesson_that_is_refused_decides_nothing(tmp_path):
+    with opened(tmp_path, limits=Limits(classes=2)) as client:
+        assert create(client).is_success
+        live = live_of(client)
+
+        async def run():
+            lessons = [(np.ones((3, 5)), ["a", "b", "c"]), (np.eye(3), ["a", "b", "a"])]
+            return await asyncio.gather(
+                *(live.teach(*lesson) for lesson in lessons), return_exceptions=True
+            )
+
+        refused, taken = asyncio.run(run())
+        assert (refused.status, taken.done) == (413, 3)
+        assert state(client)["n_inputs"] == 3
+
+
+def test_what_was_learned_of_a_block_is_told_when_the_disk_is_full(tmp_path):
+    with opened(tmp_path) as client:
+        populate(client)
+        live, learned = live_of(client), []
+        live.desk.room = 16
+        live.desk._pace = lambda rows, seconds: None
+        learn = live.learner.learn
+
+        def full(X, y):
+            if learned:
+                raise OSError(28, "No space left on device")
+            learned.append(len(X))
+            return learn(X, y)
+
+        async def run():
+            live.learner.learn = full
+            return await asyncio.gather(
+                live.teach(ROWS[:20], LABELS[:20]), live.teach(ROWS[:1], LABELS[:1]),
+                live.teach(ROWS[:1, :2], LABELS[:1]), return_exceptions=True,
+            )  # fmt: skip
+
+        block, single, narrow = asyncio.run(run())
+        assert learned == [16]
+        assert "16 of 20 rows were learned" in str(block)
+        assert "nothing was done" in str(single)
+        assert (block.status, single.status, narrow.status) == (503, 503, 422)
+        assert state(client)["n_seen"] == 76
+
+
+def test_who_watches_a_busy_learner_hears_of_it_later(tmp_path, monkeypatch):
+    monkeypatch.setattr("imparo.service.streams._LATER", 0.05)
+    with opened(tmp_path, limits=Limits(answer_seconds=0.2)) as client:
+        populate(client)
+        live = live_of(client)
+        begun, go_on = threading.Event(), threading.Event()
+
+        def hold():
+            begun.set()
+            assert go_on.wait(20)
+
+        with client.websocket_connect(
+            "/api/learners/toys/stream", headers={"host": "localhost"}
+        ) as socket:
+            holding = threading.Thread(target=lambda: asyncio.run(live.change(hold)))
+            holding.start()
+            assert begun.wait(20)
+            socket.send_json({"id": 1, "watch": True})
+            assert socket.receive_json()["id"] == 1
+            time.sleep(0.5)  # longer than it may take to answer
+            go_on.set()
+            holding.join()
+            told = socket.receive_json()
+            assert (told["event"], told["state"]["n_seen"]) == ("state", 60)
 
 
 # Backups.

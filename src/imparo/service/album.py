@@ -342,7 +342,7 @@ def open_album(folder: Path) -> Album:
     """
     try:
         return Album(folder)
-    except OSError:  # of the disk, or of the process: the album may be whole
+    except (OSError, MemoryError):  # of the disk, or the machine: the album may be whole
         raise
     except Exception as error:
         aside = folder.with_name(f"{folder.name}.damaged-{time.time_ns()}")

@@ -151,38 +151,30 @@ class Desk:
             return self.call(jobs[0])
         outcomes: list[Outcome] = []
         fitting: list[TeachJob] = []
-        while True:
-            try:
-                width = self._width(jobs[0])
-                break
-            except ServiceError as error:  # the next one may be the first
-                outcomes.append((jobs[0], None, error))
-                jobs = jobs[1:]
-                if not jobs:
-                    return outcomes
-        outputs = self._n_outputs(jobs[0])
         known = self.known() if self.is_classifier else set()
         for job in jobs:
+            # Nothing is known: the first that is taken says how long rows are.
+            first = fitting[0] if fitting else job
             try:
-                self._check(job, width, outputs, known)
+                self._check(job, self._width(first), self._n_outputs(first), known)
                 fitting.append(job)
             except ServiceError as error:
                 outcomes.append((job, None, error))
-        while fitting:
-            part, fitting = fitting, []
-            if len(part) == 1:
-                outcomes += self._teach_one(part[0], most)
-                break
-            try:
-                # Of a long block, a part of which is learned, this may be the end.
-                self._learn([(job, job.X[job.done :], job.y[job.done :]) for job in part])
-                outcomes += [(job, job, None) for job in part]
-            except (ValueError, TypeError):
-                # Nothing was learned: what comes after learning raises nothing.
-                # One of them is refused: each by itself, and only that one fails.
-                for job in part:
-                    outcomes += self._teach_one(job, len(job.X))
-        return outcomes
+        if len(fitting) == 1:
+            return outcomes + self._teach_one(fitting[0], most)
+        return outcomes + (self._teach_together(fitting) if fitting else [])
+
+    def _teach_together(self, jobs: list[TeachJob]) -> list[Outcome]:
+        try:
+            # Of a long block, a part of which is learned, this may be the end.
+            self._learn([(job, job.X[job.done :], job.y[job.done :]) for job in jobs])
+        except (ValueError, TypeError):
+            # Nothing was learned: what comes after learning raises nothing.
+            # One of them is refused: each by itself, and only that one fails.
+            return [told for job in jobs for told in self._teach_one(job, len(job.X))]
+        except BaseException as error:
+            return [(job, None, _failed(job, error)) for job in jobs]
+        return [(job, job, None) for job in jobs]
 
     def _teach_one(self, job: TeachJob, most: int) -> list[Outcome]:
         """Learn what is left of a block, or the next part of a long one."""
@@ -190,13 +182,7 @@ class Desk:
         try:
             self._learn([(job, job.X[part], job.y[part])])
         except BaseException as error:
-            told = explained(error)
-            if job.done:
-                said = str(told).removesuffix("; nothing was done")
-                told = type(told)(
-                    f"{said}; {job.done} of {len(job.X)} rows were learned, the others not"
-                )
-            return [(job, None, told)]
+            return [(job, None, _failed(job, error))]
         return [] if job.done < len(job.X) else [(job, job, None)]
 
     def _learn(self, parts: list[tuple[TeachJob, Array, Any]]) -> None:
@@ -290,35 +276,42 @@ class Desk:
         return self._memory
 
     def _check(self, job: TeachJob, width: int, outputs: int | None, known: set[str]) -> None:
-        """Raise unless rows fit the learner, and add their labels to those that are known."""
+        """Raise unless rows fit the learner; keep room, and add their labels to the known."""
         if job.X.shape[1] != width:
             raise Refused(
                 f"an example has {job.X.shape[1]} numbers, and this learner takes {width}"
             )
+        if job.done:
+            return  # it was looked at before it was begun
+        new: set[str] = set()
         if self.is_classifier:
-            if job.done == 0:
-                new = set(map(key_of, job.y)) - known
-                if len(known) + len(new) > self._limits.classes:
-                    raise TooMuch(
-                        f"this learner knows {len(known)} classes, and the service takes at "
-                        f"most {self._limits.classes}; forget some first"
-                    )
-                known |= new
+            new = set(map(key_of, job.y)) - known
+            if len(known) + len(new) > self._limits.classes:
+                raise TooMuch(
+                    f"this learner knows {len(known)} classes, and the service takes at most "
+                    f"{self._limits.classes}; forget some first"
+                )
         elif job.y.shape[1] != outputs:
             raise Refused(
                 f"an example has {job.y.shape[1]} outputs, and this learner has {outputs}"
             )
+        self._keep_room(width)
+        known |= new
 
     def _width(self, job: TeachJob) -> int:
-        """Return the width of rows; the first row of all decides, if there is room for it."""
+        """Return the width of rows; the first row of all decides."""
         found = getattr(self.learner, "n_features_in_", self._wanted.n_inputs)
         if found is not None:
             return int(found)
         width = int(job.X.shape[1])
         if getattr(self.learner._learner, "features", 0) is None:
             check_features(width, self._limits)
-            self._wanted.room(size_of(self.learner._learner, width))
         return width
+
+    def _keep_room(self, width: int) -> None:
+        """Raise where there is no memory for a learner whose first row says how wide it is."""
+        if not self.n_seen and getattr(self.learner._learner, "features", 0) is None:
+            self._wanted.room(size_of(self.learner._learner, width))
 
     def _n_outputs(self, job: TeachJob) -> int | None:
         if self.is_classifier:
@@ -394,7 +387,11 @@ class Desk:
 
     def close(self) -> None:
         """Make everything durable, and the next start quick."""
-        self.beside(self.album.close)
+        try:
+            self.album.close()
+        except OSError as error:
+            _log.error("the last pictures and curves were not kept", exc_info=error,
+                       extra={"learner": self.name})  # fmt: skip
         self._wanted = Wanted()  # which knows who knows this: all would wait for a collection
         if self._learned > _LONG or self._opened > _SLOW:
             try:
@@ -403,3 +400,12 @@ class Desk:
                 _log.warning("no snapshot at the end", exc_info=error,
                              extra={"learner": self.name})  # fmt: skip
         self.learner.close()
+
+
+def _failed(job: TeachJob, error: BaseException) -> ServiceError:
+    """Return what is told of a block that was not learned, or not all of it."""
+    told = explained(error)
+    if not job.done:
+        return told
+    said = str(told).removesuffix("; nothing was done")
+    return type(told)(f"{said}; {job.done} of {len(job.X)} rows were learned, the others not")

@@ -305,6 +305,7 @@ class Learners:
             raise Conflict(f"the learner {name!r} is in use; try again in a moment")
         del self._entries[name]
         self._busy[name] = 0
+        watched = entry.live
         try:
             await asyncio.to_thread(self._remove, entry)
         except Exception as error:
@@ -313,8 +314,11 @@ class Learners:
             raise explained(error) from error
         finally:
             del self._busy[name]
-        self.metrics.forget(name)
-        self._count()
+            if name not in self._entries:
+                self.metrics.forget(name)
+            self._count()
+            if watched is not None:
+                watched.tell_watchers()
         _log.info("deleted", extra={"learner": name})
 
     def _remove(self, entry: Entry) -> None:
@@ -325,7 +329,11 @@ class Learners:
             (self.folder / entry.name).rename(gone)
         except FileNotFoundError:
             return  # somebody has removed it by hand
-        sync_folder(self.folder)
+        try:
+            sync_folder(self.folder)
+        except OSError:
+            gone.rename(self.folder / entry.name)
+            raise
         shutil.rmtree(gone, ignore_errors=True)
 
     def _put_back(self, entry: Entry) -> None:

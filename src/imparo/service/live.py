@@ -202,7 +202,7 @@ class LiveLearner:
                 self._end = time.monotonic() + _GRACE
 
     def close(self, *, deleted: bool = False) -> None:
-        """Do what waits, make it durable, and end; who watches is told.
+        """Do what waits, make it durable, and end.
 
         Parameters
         ----------
@@ -214,6 +214,9 @@ class LiveLearner:
             self._condition.notify()
         self._thread.join()
         self.desk.close()
+
+    def tell_watchers(self) -> None:
+        """Let everyone who watches look again: what they watch has ended."""
         for event, loop in list(self._watchers.items()):
             with suppress(RuntimeError):  # the loop has ended, too
                 loop.call_soon_threadsafe(event.set)

@@ -29,6 +29,8 @@ router = APIRouter()
 _FLIGHT = 32
 # Seconds between two states that are sent to who watches.
 _NEWS = 0.2
+# Seconds until a learner that is too busy to tell its state is asked again.
+_LATER = 1.0
 
 
 class TeachImage(Strict):
@@ -129,14 +131,20 @@ class Stream:
         try:
             while True:
                 event.clear()
-                entry = self._service.learners.find(self._name)
-                if entry.live is not live:  # another one has its name now
-                    raise Missing(f"the learner {self._name!r} was deleted, and made anew")
-                state = as_json(await state_of(entry)).decode()
+                try:
+                    entry = self._service.learners.find(self._name)
+                    if entry.live is not live:  # another one has its name now
+                        raise Missing(f"the learner {self._name!r} was opened anew")
+                    state = as_json(await state_of(entry)).decode()
+                except Missing:
+                    raise
+                except ServiceError:  # it is busy: there will be news later
+                    await asyncio.sleep(_LATER)
+                    continue
                 await self._send(f'{{"event": "state", "state": {state}}}')
                 await asyncio.sleep(_NEWS)
                 await event.wait()
-        except ServiceError as error:
+        except Missing as error:
             await self._send(json.dumps({"event": "end", "error": str(error)}))
         finally:
             live.unwatch(event)

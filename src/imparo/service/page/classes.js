@@ -105,7 +105,7 @@ function make(label) {
     const form = el("form", { class: "in-card" }, field, el("div", { class: "pair" }, el("button", { type: "submit", class: "main", text: "Save" }), el("button", { type: "button", class: "quiet", text: "Cancel", onclick: () => back(rename) })));
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      const written = field.value.trim().normalize("NFC");
+      const written = field.value.trim();
       if (!written || written === String(label)) return back(rename);
       const other = labelOf(written);
       const run = () => change("rename", { label, new: other }, `“${text}” is called “${written}” now.`, other);

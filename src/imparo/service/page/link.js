@@ -82,11 +82,13 @@ function open() {
   };
 }
 
-/** The learner was deleted, by another window or a program. */
-function gone(mine) {
-  toast(`“${store.name}” was deleted elsewhere.`);
+/** The learner was deleted by another window or a program, and perhaps made anew. */
+async function gone(mine) {
+  const { name } = store;
   nextSocket = 0;
-  store.load().catch(() => {}).finally(() => mine.close());
+  await store.load().catch(() => {});
+  if (!store.learners.some((learner) => learner.name === name)) toast(`“${name}” was deleted elsewhere.`);
+  mine.close();
 }
 
 function close() {
@@ -115,7 +117,9 @@ function settle({ id, result, error, status }) {
 }
 
 /** Teaches an image under a label that is no text: only the socket keeps its type. */
-export async function teachBySocket(label, blob) {
+export async function teachBySocket(learner, label, blob) {
+  if (!store.learners.some(({ name }) => name === learner)) throw new Failure(`There is no learner “${learner}” any more.`, 404);
+  if (store.name !== learner) throw new Failure(`“${learner}” is not in use now; what was shown to it was not taught.`, 409);
   if (!listening()) throw new Failure("The server does not answer.", 0, 1);
   const id = ++lastId;
   const header = new TextEncoder().encode(JSON.stringify({ id, teach_image: { label } }));

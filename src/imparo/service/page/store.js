@@ -132,9 +132,17 @@ export function textOf(label) {
   return mixed ? `"${label}"` : label;
 }
 
-/** The class that a written name means, or the name itself as a new one. */
+/** The class that a written name means, or the name itself as a new one.
+ *
+ * The same letters can be written in two ways, é as one sign or as two: they are one name.
+ */
 export function labelOf(text) {
   const classes = store.state?.classes ?? [];
-  const found = classes.find(({ label }) => textOf(label) === text) ?? classes.find(({ label }) => String(label) === text);
-  return found ? found.label : text;
+  const composed = text.normalize("NFC");
+  const ways = [(label) => textOf(label) === text, (label) => String(label) === text, (label) => textOf(label).normalize("NFC") === composed];
+  for (const way of ways) {
+    const found = classes.find(({ label }) => way(label));
+    if (found) return found.label;
+  }
+  return composed;
 }

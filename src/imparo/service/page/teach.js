@@ -25,8 +25,7 @@ export const heldLabel = () => held;
 export const waiting = () => (queue.length && (trouble || !store.online) ? status() : "");
 
 const field = $("#name-field");
-// Composed, as it is typed: the same letters written in another way would be another class.
-const name = () => field.value.trim().normalize("NFC");
+const name = () => field.value.trim();
 
 export function setUp() {
   holdable($("#teach-button"), () => begin(), end);
@@ -175,7 +174,7 @@ async function work() {
       if (typeof job.label === "string") {
         const path = learnerPath(job.learner, `/teach/image?label=${encodeURIComponent(job.label)}`);
         await call(path, { method: "POST", body: job.blob, type: job.blob.type, patience: 0 });
-      } else await teachBySocket(job.label, job.blob);
+      } else await teachBySocket(job.learner, job.label, job.blob);
       queue.shift();
       trouble = "";
       job.session.count++;
