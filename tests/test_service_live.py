@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import imparo.lifelong
 from imparo import IncrementalClassifier
-from imparo.service.errors import Busy, Conflict, Refused, Unavailable
+from imparo.service.errors import Begun, Busy, Conflict, Refused, Unavailable
 from imparo.service.live import LiveLearner
 from imparo.service.metrics import Metrics
 from imparo.service.settings import Limits
@@ -411,7 +411,7 @@ def test_a_block_that_ends_in_the_middle_says_how_far_it_came(make, monkeypatch)
         return append(payload)
 
     monkeypatch.setattr(live.learner._journal, "append", full)
-    with pytest.raises(Unavailable, match="60 of 100 rows were learned") as caught:
+    with pytest.raises(Begun, match="60 of 100 rows were learned") as caught:
         asyncio.run(live.teach(X, y))
     assert "nothing was done" not in str(caught.value)
     monkeypatch.undo()

@@ -331,7 +331,8 @@ def test_what_was_learned_of_a_block_is_told_when_the_disk_is_full(tmp_path):
         assert learned == [16]
         assert "16 of 20 rows were learned" in str(block)
         assert "nothing was done" in str(single)
-        assert (block.status, single.status, narrow.status) == (503, 503, 422)
+        assert (block.status, single.status, narrow.status) == (409, 503, 422)
+        assert (block.learned, single.learned) == (16, None)
         assert state(client)["n_seen"] == 76
 
 

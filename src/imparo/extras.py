@@ -17,7 +17,10 @@ def require(module: str, extra: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
+        why = "is not installed"
+        if not isinstance(error, ModuleNotFoundError):
+            why = f"cannot be imported ({' '.join(str(error).split())})"
         raise ImportError(
-            f"this needs the package {module}, which is not installed; "
+            f"this needs the package {module}, which {why}; "
             f"install it with: pip install 'imparo[{extra}]'"
         ) from error

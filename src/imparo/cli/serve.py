@@ -3,6 +3,7 @@
 import json
 import socket
 from pathlib import Path
+from urllib.parse import quote
 
 import click
 
@@ -110,8 +111,9 @@ def serve(
     out = console(markup=False)
 
     def told(url: str) -> None:
+        link = f"{url}?token={quote(settings.token, safe='')}" if settings.token else url
         # Who gave the token knows it, and logs are read by others.
-        shown = f"{url}?token={settings.token}" if made else url
+        shown = link if made else url
         if log == "text":
             out.print(f"Teach it by showing: {shown}", soft_wrap=True, highlight=False)
             if host in ("0.0.0.0", "::"):
@@ -122,7 +124,7 @@ def serve(
         elif made:
             out.print(json.dumps({"url": shown}), soft_wrap=True, highlight=False)
         if show:
-            click.launch(f"{url}?token={settings.token}" if settings.token else url)
+            click.launch(link)
 
     service.serve(settings, certificate=certificate, key=key, told=told)
     if log == "text":

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -82,6 +83,9 @@ class Album:
                 self._restore(decode(path.read_bytes()))
             for _, payload in self._journal.records():
                 self._apply(decode(payload))
+                self._written += len(payload)
+            with suppress(OSError):  # of a full disk: the records are there
+                self._replace_records()
         except BaseException:
             self._journal.close()
             raise
@@ -168,6 +172,10 @@ class Album:
         self._journal.append(payload)
         self._apply(record)
         self._written += len(payload)
+        self._replace_records()
+
+    def _replace_records(self) -> None:
+        # Counted over starts, too: a robot that is switched off each night writes little a day.
         if self._written > _RECORDS:
             content = encode(self.state())
             self._journal.snapshot(lambda path: path.write_bytes(content))

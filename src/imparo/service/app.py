@@ -15,7 +15,7 @@ from starlette.requests import ClientDisconnect
 
 from imparo import __version__
 from imparo.service import pages, robot_routes, routes, streams
-from imparo.service.errors import ServiceError
+from imparo.service.errors import LEFT, ServiceError
 from imparo.service.guard import Guard
 from imparo.service.service import Service
 from imparo.service.settings import Settings
@@ -88,6 +88,11 @@ def create_app(settings: Settings, *, wait: bool = True) -> Any:
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: Service = app.state.service
+    if service.learners.begun:
+        raise RuntimeError(
+            "this application was started before, and is started once only; make another one "
+            "with create_app"
+        )
     service.learners.begun = True
     service.opening = asyncio.create_task(asyncio.to_thread(service.learners.open_all))
     try:
@@ -95,25 +100,22 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
             await service.opening
         yield
     finally:
-        service.learners.end_soon()
+        service.end_soon()
         await asyncio.wait([service.opening])
         await asyncio.to_thread(service.close)
         _log.info("closed")
 
 
-def _said(
-    status: int, sentence: str, retry_after: int | None = None, **headers: str
-) -> JSONResponse:
-    if retry_after is not None:
-        headers["retry-after"] = str(retry_after)
-    text = sentence.encode("utf-8", "replace").decode()
-    return JSONResponse({"error": text}, status, headers=headers)
+def _said(status: int, sentence: str, **headers: str) -> JSONResponse:
+    return JSONResponse(ServiceError(sentence).content(), status, headers=headers)
 
 
 async def _of_service(request: Request, error: Any) -> JSONResponse:
     # A body that is too large, or too slow, may still be coming.
-    left = {"connection": "close"} if "imparo.problem" in request.scope else {}
-    return _said(error.status, str(error), error.retry_after, **left)
+    headers = {"connection": "close"} if "imparo.problem" in request.scope else {}
+    if error.retry_after is not None:
+        headers["retry-after"] = str(error.retry_after)
+    return JSONResponse(error.content(), error.status, headers=headers)
 
 
 async def _of_validation(request: Request, error: Any) -> JSONResponse:
@@ -135,7 +137,7 @@ async def _of_http(request: Request, error: Any) -> JSONResponse:
 
 
 async def _of_leaving(request: Request, error: Any) -> JSONResponse:
-    return _said(400, "the request was not sent to its end; nothing was done")
+    return _said(400, LEFT)
 
 
 async def _of_bugs(request: Request, error: Exception) -> JSONResponse:

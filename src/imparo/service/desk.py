@@ -17,7 +17,7 @@ import imparo.lifelong
 from imparo.engine import Array
 from imparo.service.album import Lesson, key_of, open_album
 from imparo.service.answering import answers_of
-from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, explained
+from imparo.service.errors import Begun, Conflict, Refused, ServiceError, TooMuch, explained
 from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted, check_features, size_of
@@ -295,7 +295,7 @@ class Desk:
             raise Refused(
                 f"an example has {job.y.shape[1]} outputs, and this learner has {outputs}"
             )
-        self._keep_room(width)
+        self._keep_room(width, len(known) + len(new) if new else 0)
         known |= new
 
     def _width(self, job: TeachJob) -> int:
@@ -308,10 +308,15 @@ class Desk:
             check_features(width, self._limits)
         return width
 
-    def _keep_room(self, width: int) -> None:
-        """Raise where there is no memory for a learner whose first row says how wide it is."""
-        if not self.n_seen and getattr(self.learner._learner, "features", 0) is None:
-            self._wanted.room(size_of(self.learner._learner, width))
+    def _keep_room(self, width: int, classes: int) -> None:
+        """Raise where there is no memory for the width of the first row, or for new classes."""
+        unknown = not self.n_seen and getattr(self.learner._learner, "features", 0) is None
+        if unknown or classes:
+            self._wanted.room(size_of(self.learner._learner, width, classes))
+
+    def keep_room(self, classes: int) -> None:
+        """Raise where there is no memory for so many classes of a learner that knows some."""
+        self._keep_room(int(self.learner.n_features_in_), classes)
 
     def _n_outputs(self, job: TeachJob) -> int | None:
         if self.is_classifier:
@@ -408,4 +413,13 @@ def _failed(job: TeachJob, error: BaseException) -> ServiceError:
     if not job.done:
         return told
     said = str(told).removesuffix("; nothing was done")
-    return type(told)(f"{said}; {job.done} of {len(job.X)} rows were learned, the others not")
+    return begun(job, said, type(told) if told.retry_after is None else Begun)
+
+
+def begun(job: TeachJob, why: str, kind: type[ServiceError] = Begun) -> ServiceError:
+    """Return what is told of a block of which a part was learned, and no more will be."""
+    error = kind(
+        f"{why}; {job.done} of {len(job.X)} rows were learned, the others not: send only those"
+    )
+    error.learned = job.done
+    return error

@@ -1,10 +1,13 @@
 """What goes wrong with a request, and the HTTP status that says so."""
 
 import logging
+from typing import Any
 
 from sklearn.exceptions import NotFittedError
 
 _log = logging.getLogger("imparo.service")
+# To a client that has gone; for the log and the metrics.
+LEFT = "the request was not sent to its end; nothing was done"
 
 
 class ServiceError(Exception):
@@ -16,10 +19,18 @@ class ServiceError(Exception):
         Of HTTP.
     retry_after : int or None
         Seconds after which it may be tried again.
+    learned : int or None
+        Rows that were learned all the same.
     """
 
     status = 500
     retry_after: int | None = None
+    learned: int | None = None
+
+    def content(self) -> dict[str, Any]:
+        """Return what is told, as :class:`~imparo.service.schemas.Problem` has it."""
+        text = str(self).encode("utf-8", "replace").decode()
+        return {"error": text} | ({} if self.learned is None else {"learned": self.learned})
 
 
 class Malformed(ServiceError):
@@ -50,6 +61,14 @@ class Damaged(Conflict):
     """What it names cannot be read, and to try again changes nothing."""
 
 
+class Begun(Conflict):
+    """A part of it is done, or all perhaps: whoever sent it all again would do that twice."""
+
+    def content(self) -> dict[str, Any]:
+        """Return what is told; rows that were learned are null where that is not known."""
+        return {"learned": None, **super().content()}
+
+
 class TooMuch(ServiceError):
     """It is larger than the service takes."""
 
@@ -77,7 +96,7 @@ class Throttled(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """What it needs does not work at present."""
+    """What it needs does not work at present; nothing was changed."""
 
     status = 503
     retry_after = 30
@@ -98,6 +117,8 @@ def explained(error: BaseException) -> ServiceError:
         return Conflict(text)
     if isinstance(error, MemoryError):
         return Unavailable(f"there is not enough memory for this ({text}); nothing was done")
+    if isinstance(error, ImportError):
+        return Unavailable(text)
     if isinstance(error, OSError):
         return Unavailable(f"the disk did not take it ({text}); nothing was done")
     if isinstance(error, ValueError | TypeError):

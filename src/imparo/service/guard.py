@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from imparo.service.errors import Busy, ServiceError, Throttled, TooMuch, Unavailable
+from imparo.service.errors import Begun, Busy, ServiceError, Throttled, TooMuch, Unavailable
 from imparo.service.metrics import Metrics
 from imparo.service.rates import Arriving, Rates
 from imparo.service.replies import Reply, Scope, Send, login_page, path_of, root_of
@@ -79,10 +79,7 @@ class Guard:
             # The service ends, and this took longer than it waits for.
             if reply.begun or scope["type"] != "http":
                 raise
-            await reply.problem(Unavailable(
-                "the service ended before this was done; it may have been done all the same: "
-                "look at the learner before you send it again"
-            ))  # fmt: skip
+            await reply.problem(_cut_off(scope["method"]))
         finally:
             self.arriving.add(-scope.get("imparo.bytes", 0))
             self._tell(scope, reply, time.perf_counter() - start)
@@ -118,12 +115,12 @@ class Guard:
         path = path_of(scope) if scope["type"] == "http" else ""
         shown = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         at_page, is_login = path == "/", path == "/api/session"
+        root = root_of(scope)
         if self._keeper.admits(headers):
             if at_page and shown:  # addresses are kept and shown by browsers
-                return lambda reply: reply.welcome(self._keeper.cookie())
+                return lambda reply: reply.welcome(self._keeper.cookie(root))
             return None
         wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
-        root = root_of(scope)
         tries = is_login or shown is not None or b"authorization" in headers
         if tries and not self._wrong.has(address):
             wait = round(1 / _WRONG_RATE)
@@ -138,7 +135,7 @@ class Guard:
             self._wrong.take(address)
             return None
         if at_page and shown and self._keeper.knows(shown[0].encode("utf-8", "replace")):
-            return lambda reply: reply.welcome(self._keeper.cookie())
+            return lambda reply: reply.welcome(self._keeper.cookie(root))
         if tries:
             self._wrong.take(address)
         said = "this is not the token" if tries else "a token is needed"
@@ -147,7 +144,7 @@ class Guard:
             return lambda reply: reply.page(*login_page(said, root))
         return self._no("token", 401, f"{said}, or send it as Authorization: Bearer TOKEN")
 
-    def login(self, token: str, address: str) -> str | None:
+    def login(self, token: str, address: str, root: str) -> str | None:
         """Return the cookie for a token, None for a wrong one.
 
         Parameters
@@ -155,10 +152,12 @@ class Guard:
         token : str
         address : str
             Who gets back the try that was taken at the door, if it is the right one.
+        root : str
+            Below which path the service is.
         """
         if self._keeper.token is None or self._keeper.knows(token.encode("utf-8", "replace")):
             self._wrong.give_back(address)
-            return self._keeper.cookie()
+            return self._keeper.cookie(root)
         return None
 
     def _no(
@@ -244,6 +243,15 @@ def _noted(scope: Scope, error: ServiceError) -> ServiceError:
     """Keep an error where the handlers of errors find it: on its way it may become another."""
     scope["imparo.problem"] = error
     return error
+
+
+def _cut_off(method: str) -> ServiceError:
+    if method in ("GET", "HEAD"):
+        return Unavailable("the service ended before this was answered; try again later")
+    return Begun(
+        "the service ended before this was done; it may have been done all the same: look at "
+        "the learner before you send it again"
+    )
 
 
 def _place(origin: str) -> str | None:

@@ -20,11 +20,11 @@ from imparo.journal.locks import Lock
 from imparo.lifelong import IncrementalClassifier
 from imparo.persistence import sync_folder, write_atomically
 from imparo.service.errors import (
+    Begun,
     Conflict,
     Damaged,
     Missing,
     TooMuch,
-    Unavailable,
     Unready,
     explained,
 )
@@ -41,6 +41,7 @@ from imparo.service.recipes import (
     size_of,
 )
 from imparo.service.settings import Settings
+from imparo.service.states import told
 
 _log = logging.getLogger("imparo.service")
 _ABOUT = "about.json"
@@ -167,6 +168,7 @@ class Learners:
             path, sync=self.settings.sync, limits=self.settings.limits, metrics=self.metrics,
             wanted=wanted,
         )  # fmt: skip
+        entry.last = told(entry)
 
     def end_soon(self) -> None:
         """Take nothing new, and give what waits a few seconds."""
@@ -296,12 +298,15 @@ class Learners:
                 self._entries[entry.name] = entry
                 return
         entry.at_work().close()
-        raise Unavailable(f"the service is ending; {entry.name!r} was made all the same")
+        raise Begun(f"the service is ending; {entry.name!r} was made all the same")
 
     async def delete(self, name: str) -> None:
         """Remove a learner and all that it knows."""
         entry = self.find(name)
-        if name in self._busy:
+        if entry.live is not None:
+            # Its turn: who deletes a learner that merges waits here, and not in a thread.
+            await entry.live.change(lambda: None)
+        if self.find(name) is not entry or name in self._busy:
             raise Conflict(f"the learner {name!r} is in use; try again in a moment")
         del self._entries[name]
         self._busy[name] = 0
@@ -346,7 +351,7 @@ class Learners:
         """Keep room for a learner whose size is now known, or raise where there is none."""
         with self._room:
             self._check_room(size, entry)
-            entry.reserved = max(entry.reserved, size)
+            entry.reserved = size
 
     def _check_room(self, size: int, mine: Entry | None = None) -> None:
         """Raise where there is no memory left for a learner of so many bytes."""
@@ -356,7 +361,8 @@ class Learners:
         if used + size > limit:
             raise TooMuch(
                 f"the learner would take {size / 1e9:.2f} GB, and {used / 1e9:.2f} of "
-                f"{limit / 1e9:.2f} GB are taken; delete others, or use fewer features"
+                f"{limit / 1e9:.2f} GB are taken; delete others, or use fewer features, or "
+                "classes"
             )
 
     def _count(self) -> None:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from imparo.engine import Array
 from imparo.service.album import Album
-from imparo.service.desk import Desk, Outcome
-from imparo.service.errors import Busy, Missing, Unavailable, explained
+from imparo.service.desk import Desk, Outcome, begun
+from imparo.service.errors import Busy, Missing, ServiceError, Unavailable, explained
 from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted
@@ -222,11 +222,8 @@ class LiveLearner:
                 loop.call_soon_threadsafe(event.set)
 
 
-def _unfinished(job: Job) -> Unavailable:
+def _unfinished(job: Job) -> ServiceError:
     """Return what is told of a job that will not be done, or not all of it."""
     if isinstance(job, TeachJob) and job.done:
-        return Unavailable(
-            f"the service is ending; {job.done} of {len(job.X)} rows were learned, the others "
-            "not"
-        )
+        return begun(job, "the service is ending")
     return Unavailable(_ENDING)

@@ -55,7 +55,10 @@ def exported(live: LiveLearner, about: dict[str, Any]) -> IO[bytes]:
             path = Path(folder) / _MODEL
             live.learner.save(path)
             # Without the time: of the same learner the file is the same.
-            with path.open("rb") as model, archive.open(zipfile.ZipInfo(_MODEL), "w") as part:
+            with (
+                path.open("rb") as model,
+                archive.open(zipfile.ZipInfo(_MODEL), "w", force_zip64=True) as part,
+            ):
                 shutil.copyfileobj(model, part, _PIECE)
             archive.writestr(zipfile.ZipInfo(_ALBUM), encode(live.album.state()))
             archive.writestr(zipfile.ZipInfo(_ABOUT), json.dumps(about))
@@ -96,6 +99,7 @@ def check_merge(live: LiveLearner, other: LiveLearner, most: int) -> None:
                 f"together they know {len(classes)} classes, and the service takes at most "
                 f"{most}; forget some first"
             )
+        live.desk.keep_room(len(classes))
 
 
 class Imported:

@@ -64,7 +64,7 @@ async def session(request: Request) -> Response:
         raise Refused("the form has too many fields; send the token alone") from None
     token = sent.get("token", [""])[0]
     client = request.client.host if request.client else "unknown"
-    cookie = request.app.state.guard.login(token, client)
+    cookie = request.app.state.guard.login(token, client, root_of(request.scope))
     if cookie is None:
         said = "this is not the token; open the link that imparo serve has printed"
         if "text/html" not in request.headers.get("accept", ""):

@@ -16,6 +16,8 @@ from imparo.service.settings import Limits
 _EACH = 32
 # Bytes that must be read of an answer in the time that a body may take to arrive.
 _LEAST = 2**16
+# Seconds that the other end has to say goodbye when the service ends.
+_FAREWELL = 1.0
 # Bytes that may wait to be read beyond an answer: of pongs, say.
 _UNREAD = 2**20
 
@@ -205,6 +207,7 @@ def limited_sockets(limits: Limits, arriving: Arriving) -> type[WebSocketsSansIO
         """Closes sockets whose messages are too slow, or whose answers are not read."""
 
         seconds = limits.body_seconds
+        scope: Any = None
         _kept = 0  # bytes of a message that has begun
         _message: TimerHandle | None = None
 
@@ -221,6 +224,12 @@ def limited_sockets(limits: Limits, arriving: Arriving) -> type[WebSocketsSansIO
                 self._stop()
             elif self._message is None:
                 self._message = self.loop.call_later(self.seconds, self.transport.abort)
+
+        def shutdown(self) -> None:
+            if "imparo.ends" not in (self.scope or ()) or self.close_sent:
+                super().shutdown()
+                return
+            self.close_timeout = _FAREWELL  # streams answer what they have taken, then leave
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()

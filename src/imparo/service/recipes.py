@@ -134,13 +134,14 @@ def features_of(learner: Any, n_inputs: int | None) -> int:
     return size if isinstance(size, int) else 0
 
 
-def size_of(learner: Any, n_inputs: int | None) -> int:
-    """Return the bytes that the factors of a learner will take, as far as is known.
+def size_of(learner: Any, n_inputs: int | None, n_classes: int = 0) -> int:
+    """Return the bytes that a learner will take, as far as is known: factors and coefficients.
 
     Parameters
     ----------
     learner : estimator
     n_inputs : int or None
+    n_classes : int, default 0
 
     Examples
     --------
@@ -151,7 +152,8 @@ def size_of(learner: Any, n_inputs: int | None) -> int:
     """
     penalty = getattr(learner, "penalty", 1.0)
     copies = 3 if isinstance(penalty, str) else int(np.size(penalty))
-    return 8 * copies * features_of(learner, n_inputs) ** 2
+    size = features_of(learner, n_inputs)
+    return 8 * copies * size * (size + n_classes)
 
 
 def check_features(size: int, limits: Limits) -> None:

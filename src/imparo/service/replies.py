@@ -107,7 +107,7 @@ class Reply:
 
     async def problem(self, error: ServiceError) -> None:
         """Answer with what was wrong, and close the connection: a body may still be coming."""
-        content = json.dumps({"error": str(error)}).encode()
+        content = json.dumps(error.content()).encode()
         more = [(b"connection", b"close")]
         if error.retry_after is not None:
             more.append((b"retry-after", str(error.retry_after).encode()))

@@ -70,7 +70,8 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     for status, words in (
         (400, "The body is not JSON."), (401, "A token is needed."),
         (403, "The request comes from elsewhere."), (404, "There is no such thing."),
-        (409, "It does not go with what is there."), (413, "It is too large."),
+        (409, "It does not go with what is there, or is done in part."),
+        (413, "It is too large."),
         (415, "Its content is of another kind."), (422, "It cannot be done as it is."),
         (429, "Too many requests."), (503, "Not now; try again."),
     )

@@ -75,7 +75,7 @@ class _Server(uvicorn.Server):
 
     async def shutdown(self, sockets: Any = None) -> None:
         """Let learners finish what they can, while requests are waited for."""
-        self._service.learners.end_soon()
+        self._service.end_soon()
         await super().shutdown(sockets)
 
 

@@ -313,6 +313,7 @@ class About(BaseModel):
 
 
 class Problem(BaseModel):
-    """What was wrong, what was expected, what to do."""
+    """What was wrong, what was expected, what to do; rows that were learned all the same."""
 
     error: str
+    learned: int | None = None

@@ -8,7 +8,7 @@ from typing import Any
 
 from imparo.engine import Array
 from imparo.service import images, network
-from imparo.service.errors import Busy, Refused, TooMuch, Unavailable
+from imparo.service.errors import Busy, Refused, TooMuch, Unavailable, explained
 from imparo.service.labels import check_label
 from imparo.service.learners import Entry, Learners
 from imparo.service.metrics import Metrics
@@ -44,11 +44,18 @@ class Service:
         self.opening: asyncio.Task[None] | None = None
         self.robots = 0
         self.sockets = 0
+        self.streams: set[Any] = set()
         self.importing, self.exporting = asyncio.Semaphore(1), asyncio.Semaphore(2)
         self._pool = ThreadPoolExecutor(_HANDS, thread_name_prefix="imparo-images")
         self._images = 0
         self._network: network.Network | None = None
         self._loading = threading.Lock()
+
+    def end_soon(self) -> None:
+        """Take nothing new, and give what waits a few seconds."""
+        self.learners.end_soon()
+        for stream in list(self.streams):
+            stream.end_soon()
 
     def close(self) -> None:
         """Finish what waits and make everything durable."""
@@ -87,6 +94,8 @@ class Service:
             return await asyncio.get_running_loop().run_in_executor(self._pool, work)
         except images.BadImage as error:
             raise Refused(str(error)) from error
+        except Exception as error:  # of a disk, a memory, a package
+            raise explained(error) from error
         finally:
             self._images -= 1
 

@@ -9,7 +9,7 @@ import json
 import re
 from typing import Any
 
-from imparo.service.errors import explained
+from imparo.service.errors import LEFT, Malformed, explained
 from imparo.service.exchanges import answered, as_json, parsed, taught
 from imparo.service.replies import path_of
 from imparo.service.schemas import Ask, Teach
@@ -44,11 +44,9 @@ class Shortcut:
         status, headers = 200, [(b"content-type", b"application/json")]
         try:
             content = as_json(await self._done(name, kind, scope, receive))
-        except _Gone:
-            return
         except Exception as error:
             told = explained(error)
-            status, content = told.status, json.dumps({"error": str(told)}).encode()
+            status, content = told.status, json.dumps(told.content()).encode()
             if told.retry_after is not None:
                 headers.append((b"retry-after", str(told.retry_after).encode()))
         headers.append((b"content-length", str(len(content)).encode()))
@@ -64,16 +62,12 @@ class Shortcut:
         return await answered(self._service, name, parsed(Ask, content_type, body))
 
 
-class _Gone(Exception):
-    """The client left before its request was whole."""
-
-
 async def _body(receive: Any) -> bytes:
     parts = []
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
-            raise _Gone
+            raise Malformed(LEFT)
         parts.append(message.get("body", b""))
         if not message.get("more_body", False):
             return parts[0] if len(parts) == 1 else b"".join(parts)

@@ -4,13 +4,16 @@ import asyncio
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from imparo.service.album import key_of
-from imparo.service.learners import Entry
+from imparo.service.errors import Missing
 from imparo.service.live import LiveLearner
+
+if TYPE_CHECKING:
+    from imparo.service.learners import Entry
 
 _ALPHAS = 21
 # Numbers that examples are answered with to judge by them.
@@ -19,7 +22,7 @@ _JUDGED = 2**22
 _PATIENCE = 0.5
 
 
-async def state_of(entry: Entry, work: Callable[[], object] | None = None) -> dict[str, Any]:
+async def state_of(entry: "Entry", work: Callable[[], object] | None = None) -> dict[str, Any]:
     """Return a :class:`~imparo.service.schemas.State`, after a change if one is given.
 
     Parameters
@@ -28,6 +31,19 @@ async def state_of(entry: Entry, work: Callable[[], object] | None = None) -> di
     work : function, optional
         Changes the learner, in its thread.
     """
+    live = entry.live
+    if live is None:
+        return told(entry)
+    if work is None:
+        found = await live.look(partial(told, entry))
+    else:
+        found = await live.change(partial(_changed, entry, work))
+    entry.last = found
+    return found
+
+
+def told(entry: "Entry") -> dict[str, Any]:
+    """Return the same, in the thread of the learner, or while it has nothing to do."""
     about = {
         "name": entry.name, "kind": entry.about["kind"], "features": entry.about["features"],
         "created": entry.about["created"], "n_inputs": entry.about.get("n_inputs"),
@@ -38,33 +54,33 @@ async def state_of(entry: Entry, work: Callable[[], object] | None = None) -> di
     live = entry.live
     if live is None:
         return {**about, "status": "damaged", "reason": entry.reason}
-    known = await (live.look(partial(_known, live)) if work is None else live.change(
-        partial(_changed, live, work)
-    ))  # fmt: skip
-    entry.last = {**about, **known}
-    return entry.last
+    return {**about, **_known(live)}
 
 
-def _changed(live: LiveLearner, work: Callable[[], object]) -> dict[str, Any]:
-    # In one turn: once it is done, nothing may be in the way of saying so.
+def _changed(entry: "Entry", work: Callable[[], object]) -> dict[str, Any]:
+    # In one turn: once it is done, nothing may be in the way of saying so. While it is being
+    # done, a merge say, the list tells what was known before.
+    entry.last = told(entry)
     work()
-    return _known(live)
+    return told(entry)
 
 
-async def states_of(entries: list[Entry]) -> list[dict[str, Any]]:
+async def states_of(entries: "list[Entry]") -> list[dict[str, Any]]:
     """Return the states of all; of one that is busy for long, the last that was told."""
-    return list(await asyncio.gather(*(_soon(entry) for entry in entries)))
+    found = await asyncio.gather(*(_soon(entry) for entry in entries))
+    return [state for state in found if state is not None]
 
 
-async def _soon(entry: Entry) -> dict[str, Any]:
-    if entry.last is None:
-        return await state_of(entry)
+async def _soon(entry: "Entry") -> dict[str, Any] | None:
     asked = asyncio.create_task(state_of(entry))
     done, _ = await asyncio.wait([asked], timeout=_PATIENCE)
-    if done and asked.exception() is None:
+    if not done:
+        asked.add_done_callback(lambda task: task.exception())  # told to nobody
+        return entry.last
+    error = asked.exception()
+    if error is None:
         return asked.result()
-    asked.add_done_callback(lambda task: task.exception())  # told to nobody
-    return entry.last
+    return None if isinstance(error, Missing) else entry.last
 
 
 def _known(live: LiveLearner) -> dict[str, Any]:

@@ -4,6 +4,7 @@ import asyncio
 import json
 import struct
 from collections.abc import Awaitable, Callable, MutableMapping
+from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -67,24 +68,46 @@ class Stream:
         self._writing = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
+        self._reading: asyncio.Task[None] | None = None
+        self._gone = False
 
     async def run(self) -> None:
-        """Read until the client leaves."""
+        """Work until the client leaves, or the service ends."""
+        # For the protocol below, which else would close it before what was taken is answered.
+        self._socket.scope["imparo.ends"] = True
+        self._service.streams.add(self)
+        self._reading = asyncio.create_task(self._read())
         try:
-            while True:
-                await self._room.acquire()
-                message = await self._socket.receive()
-                if message["type"] == "websocket.disconnect":
-                    return
-                task = asyncio.create_task(self._handle(message))
-                self._tasks.add(task)
-                task.add_done_callback(self._done)
-        except WebSocketDisconnect:
-            pass
+            await asyncio.wait([self._reading])
+            if self._reading.cancelled():  # the service ends: what was taken is answered
+                await asyncio.gather(*self._tasks)
+                with suppress(WebSocketDisconnect, RuntimeError):  # it has gone
+                    await self._socket.close(1012, "the service is ending")
+            else:
+                self._reading.result()
         finally:
-            # What was sent is done; only the answers have nowhere to go.
+            # What was sent is done; only the answers have nowhere to go. A wish to watch may
+            # have come together with the farewell, and be looked at only after this.
+            self._gone = True
+            self._reading.cancel()
+            self._service.streams.discard(self)
             if self._watching is not None:
                 self._watching.cancel()
+
+    def end_soon(self) -> None:
+        """Take no more messages, and leave when those that were taken are answered."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    async def _read(self) -> None:
+        while True:
+            await self._room.acquire()
+            message = await self._socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
+            task = asyncio.create_task(self._handle(message))
+            self._tasks.add(task)
+            task.add_done_callback(self._done)
 
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
@@ -104,7 +127,7 @@ class Stream:
             answer = f'{{"id": {json.dumps(number)}, "result": {result}}}'
         except Exception as error:
             told = explained(error)
-            answer = json.dumps({"id": number, "error": str(told), "status": told.status})
+            answer = json.dumps({"id": number, **told.content(), "status": told.status})
         await self._send(answer)
 
     async def _work(self, header: dict[str, Any], content: bytes) -> Any:
@@ -121,7 +144,7 @@ class Stream:
         if self._watching is not None:
             self._watching.cancel()
             self._watching = None
-        if sent:
+        if sent and not self._gone:
             live = service.learners.find(name).at_work()
             self._watching = asyncio.create_task(self._watch(live))
         return {"watching": sent}
