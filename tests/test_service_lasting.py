@@ -1,12 +1,15 @@
 """What years do to a service, and what is told of work that ended in the middle."""
 
 import asyncio
+import contextlib
 import json
+import os
 import signal
 import sys
 import threading
 import time
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -305,6 +308,72 @@ def test_a_learner_larger_than_the_first_zip_files_can_be_exported(tmp_path, mon
         answer = client.post("/api/import?name=again", content=content)
         assert answer.status_code == 201, answer.text
         assert answer.json()["n_seen"] == 60
+
+
+def test_an_export_whose_reader_leaves_keeps_no_file(tmp_path):
+    with served(tmp_path / "learners") as service, service.client() as client:
+        make(client, parameters={"penalty": 1.0, "n_inputs": 1500})
+        assert teach(client, rows=np.eye(3, 1500), labels=LABELS[:3]).is_success
+
+        def left():
+            held = 0
+            for path in Path(f"/proc/{service.process.pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    held += "(deleted)" in os.readlink(path)
+            return held
+
+        for _ in range(20):  # more than may be on their way at once
+            with connected(service) as bare:
+                bare.sendall(
+                    b"GET /api/learners/toys/export HTTP/1.1\r\nHost: localhost\r\n\r\n"
+                )
+                assert bare.recv(1000).startswith(b"HTTP/1.1 200")
+            until(lambda: left() == 0)
+        assert client.get("/api/learners/toys/export").is_success
+
+
+def test_only_so_many_exports_are_on_their_way(tmp_path):
+    with in_process(tmp_path) as client:
+        make(client)
+        assert teach(client).is_success
+        client.app.service.exports = 8
+        answer = client.get("/api/learners/toys/export")
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")
+        client.app.service.exports = 7
+        assert client.get("/api/learners/toys/export").is_success
+        assert client.app.service.exports == 7
+
+
+def test_messages_that_wait_are_counted_until_they_are_answered(tmp_path):
+    limits = Limits(arriving_bytes=100_000)
+    with in_process(tmp_path, limits=limits) as client:
+        make(client)
+        teach(client)
+        service = client.app.service
+        begun, go_on = threading.Event(), threading.Event()
+
+        def work():
+            begun.set()
+            assert go_on.wait(30)
+
+        holder = threading.Thread(target=lambda: asyncio.run(live_of(client).change(work)))
+        holder.start()
+        assert begun.wait(30)
+        text = json.dumps({"id": 1, "teach": {"inputs": [1, 2, 3], "labels": "mug"}})
+        with client.websocket_connect(
+            "/api/learners/toys/stream", headers={"host": "localhost"}
+        ) as socket:
+            for _ in range(6):  # of which three have room
+                socket.send_text(text + " " * 30_000)
+            told = [socket.receive_json() for _ in range(3)]
+            assert {one["status"] for one in told} == {503}
+            assert all("arriving" in one["error"] for one in told)
+            assert 90_000 < service.arriving._held < 100_000
+            go_on.set()
+            told = [socket.receive_json() for _ in range(3)]
+            assert all("result" in one for one in told)
+        holder.join()
+        until(lambda: service.arriving._held == 0)
 
 
 # One that is busy does not stand in the way of the others.

@@ -78,7 +78,9 @@ def create_app(settings: Settings, *, wait: bool = True) -> Any:
     app.add_exception_handler(HTTPException, _of_http)
     app.add_exception_handler(ClientDisconnect, _of_leaving)
     app.add_exception_handler(Exception, _of_bugs)
-    guard = Guard(Shortcut(app, service), settings, service.metrics, service.rates)
+    guard = Guard(
+        Shortcut(app, service), settings, service.metrics, service.rates, service.arriving
+    )
     app.state.guard = guard
     guard.inner, guard.service = app, service
     guard.lifespan = partial(_lifespan, app)

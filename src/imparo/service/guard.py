@@ -22,6 +22,8 @@ _log = logging.getLogger("imparo.service")
 # Wrong tokens from one address: ten, and then one in six seconds.
 _WRONG, _WRONG_RATE = 10.0, 1 / 6
 _LOGIN_BYTES = 4096
+# Where browsers say that the link of an address was: here, or nowhere.
+_OWN = (b"none", b"same-origin", b"same-site")
 # Bodies that hold no rows, no picture and no robot.
 _SMALL_BYTES = 2**16
 # Requests that take longer are told in the log.
@@ -38,9 +40,12 @@ class Guard:
     metrics : Metrics
     rates : Rates
         Of requests, by address.
+    arriving : Arriving
     """
 
-    def __init__(self, app: Any, settings: Settings, metrics: Metrics, rates: Rates) -> None:
+    def __init__(
+        self, app: Any, settings: Settings, metrics: Metrics, rates: Rates, arriving: Arriving
+    ) -> None:
         self._app, self._settings, self._metrics = app, settings, metrics
         self._limits = settings.limits
         #: The application behind everything that stands before it, and its service.
@@ -51,7 +56,7 @@ class Guard:
         self._keeper = Doorkeeper(settings.token, settings.tls)
         self._rates = rates
         self._wrong = Rates(_WRONG_RATE, _WRONG)
-        self.arriving = Arriving(settings.limits.arriving_bytes)
+        self.arriving = arriving
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through, or answer it."""
@@ -116,11 +121,13 @@ class Guard:
         shown = parse_qs(scope["query_string"].decode("latin-1")).get("token")
         at_page, is_login = path == "/", path == "/api/session"
         root = root_of(scope)
+        wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
+        # Old browsers do not say where a link was.
+        elsewhere = wants_page and headers.get(b"sec-fetch-site") not in _OWN
         if self._keeper.admits(headers):
             if at_page and shown:  # addresses are kept and shown by browsers
-                return lambda reply: reply.welcome(self._keeper.cookie(root))
+                return lambda reply: reply.welcome(self._keeper.cookie(root), elsewhere)
             return None
-        wants_page = b"text/html" in headers.get(b"accept", b"") and scope["type"] == "http"
         tries = is_login or shown is not None or b"authorization" in headers
         if tries and not self._wrong.has(address):
             wait = round(1 / _WRONG_RATE)
@@ -135,7 +142,7 @@ class Guard:
             self._wrong.take(address)
             return None
         if at_page and shown and self._keeper.knows(shown[0].encode("utf-8", "replace")):
-            return lambda reply: reply.welcome(self._keeper.cookie(root))
+            return lambda reply: reply.welcome(self._keeper.cookie(root), elsewhere)
         if tries:
             self._wrong.take(address)
         said = "this is not the token" if tries else "a token is needed"

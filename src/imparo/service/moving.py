@@ -5,9 +5,12 @@ import json
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
+
+from fastapi.responses import StreamingResponse
 
 from imparo.errors import FileFormatError
 from imparo.journal import Journal, decode, encode
@@ -68,12 +71,37 @@ def exported(live: LiveLearner, about: dict[str, Any]) -> IO[bytes]:
     return file
 
 
-def parts_of(file: IO[bytes]) -> Iterator[bytes]:
-    """Yield a file in parts, and close it."""
-    with file:
+class Sent(StreamingResponse):
+    """A file on its way out, closed at once when it has come or its reader has gone.
+
+    Parameters
+    ----------
+    file : file
+        Without a name: closed, it is gone.
+    name : str
+        Under which a browser keeps it.
+    closed : function
+        Called when it is.
+    """
+
+    def __init__(self, file: IO[bytes], name: str, closed: Callable[[], None]) -> None:
+        self._file, self._closed = file, closed
+        size = file.seek(0, io.SEEK_END)
         file.seek(0)
-        while part := file.read(_PIECE):
-            yield part
+        headers = {
+            "content-disposition": f'attachment; filename="{name}"',
+            "content-length": str(size),
+        }
+        parts = iter(partial(file.read, _PIECE), b"")
+        super().__init__(parts, headers=headers, media_type="application/octet-stream")
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send it."""
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
+            self._closed()
 
 
 def check_merge(live: LiveLearner, other: LiveLearner, most: int) -> None:

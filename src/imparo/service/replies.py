@@ -42,6 +42,9 @@ _LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">
 <form method="post" action="{root}/api/session"><label>Token <input name="token" type="password"
 autocomplete="current-password" required autofocus></label><button>Open</button></form>
 </main></body></html>"""
+_ONWARD = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>imparo</title>
+<meta http-equiv="refresh" content="0;url={place}"></head><body><p><a href="{place}">Go on to
+the page</a></p></body></html>"""
 _STYLE_HASH = base64.b64encode(hashlib.sha256(_STYLE.encode()).digest()).decode()
 
 
@@ -118,11 +121,25 @@ class Reply:
         more = [(b"www-authenticate", b"Bearer"), (b"content-security-policy", policy.encode())]
         await self._whole(status, b"text/html; charset=utf-8", text.encode(), more)
 
-    async def welcome(self, cookie: str) -> None:
-        """Set the cookie, and send the browser to the page without the token."""
-        place = f"{root_of(self._scope)}/".encode()
-        more = [(b"set-cookie", cookie.encode()), (b"location", place)]
-        await self._whole(303, b"text/plain", b"", more)
+    async def welcome(self, cookie: str, from_elsewhere: bool) -> None:
+        """Set the cookie, and send the browser to the page without the token.
+
+        Parameters
+        ----------
+        cookie : str
+        from_elsewhere : bool
+            Whether a link of another site may have been followed, in a letter say. To where it
+            is redirected, the browser would not send the cookie; to where a page of ours sends
+            it, it does.
+        """
+        place = f"{root_of(self._scope)}/"
+        more = [(b"set-cookie", cookie.encode())]
+        if from_elsewhere:
+            text = _ONWARD.format(place=html.escape(place)).encode()
+            await self._whole(200, b"text/html; charset=utf-8", text, more)
+        else:
+            more.append((b"location", place.encode()))
+            await self._whole(303, b"text/plain", b"", more)
 
     async def _whole(
         self, status: int, kind: bytes, content: bytes, more: list[tuple[bytes, bytes]]

@@ -1,15 +1,13 @@
 """Learners over HTTP: made, taught, asked, changed, merged, moved."""
 
 import asyncio
-import io
 from collections.abc import Callable
 from typing import Any
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import StreamingResponse
 
 from imparo.service import moving
-from imparo.service.errors import Missing, Refused, WrongKind
+from imparo.service.errors import Busy, Missing, Refused, WrongKind
 from imparo.service.exchanges import (
     answered,
     answered_picture,
@@ -58,6 +56,8 @@ _LESSON, _QUESTION = (
                      "content": {"application/json": {"schema": model.model_json_schema()}}}}
     for model in (Teach, Ask)
 )  # fmt: skip
+# Files of exported learners that are made or sent at the same time.
+_EXPORTS = 8
 _FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -276,14 +276,19 @@ async def export(request: Request, name: Name) -> Response:
     service = service_of(request)
     entry = service.learners.find(name)
     live = entry.at_work()
-    async with service.exporting:
+    if service.exports >= _EXPORTS:
+        raise Busy(f"{_EXPORTS} learners are being exported already; try again in a second")
+    service.exports += 1
+
+    def ended() -> None:
+        service.exports -= 1
+
+    try:
         file = await live.look(lambda: moving.exported(live, entry.about))
-    headers = {
-        "content-disposition": f'attachment; filename="{moving.as_file_name(entry)}"',
-        "content-length": str(file.seek(0, io.SEEK_END)),
-    }
-    kind = "application/octet-stream"
-    return StreamingResponse(moving.parts_of(file), media_type=kind, headers=headers)
+        return moving.Sent(file, moving.as_file_name(entry), ended)
+    except BaseException:
+        ended()
+        raise
 
 
 @router.post("/import", response_model=State, status_code=201, openapi_extra=_FILE)

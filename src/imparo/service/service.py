@@ -12,7 +12,7 @@ from imparo.service.errors import Busy, Refused, TooMuch, Unavailable, explained
 from imparo.service.labels import check_label
 from imparo.service.learners import Entry, Learners
 from imparo.service.metrics import Metrics
-from imparo.service.rates import Rates
+from imparo.service.rates import Arriving, Rates
 from imparo.service.rows import Matrix
 from imparo.service.schemas import Ask, Teach
 from imparo.service.settings import Limits, Settings
@@ -41,11 +41,14 @@ class Service:
         self.learners = Learners(settings, self.metrics)
         #: Of all that comes in, messages over sockets too.
         self.rates = Rates(self.limits.rate, 2 * self.limits.rate)
+        self.arriving = Arriving(self.limits.arriving_bytes)
         self.opening: asyncio.Task[None] | None = None
         self.robots = 0
         self.sockets = 0
         self.streams: set[Any] = set()
-        self.importing, self.exporting = asyncio.Semaphore(1), asyncio.Semaphore(2)
+        #: Exported learners on their way.
+        self.exports = 0
+        self.importing = asyncio.Semaphore(1)
         self._pool = ThreadPoolExecutor(_HANDS, thread_name_prefix="imparo-images")
         self._images = 0
         self._network: network.Network | None = None

@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import TypeAdapter, ValidationError
 
-from imparo.service.errors import Missing, Refused, ServiceError, Throttled, explained
+from imparo.service.errors import Busy, Missing, Refused, ServiceError, Throttled, explained
 from imparo.service.exchanges import (
     answered,
     answered_picture,
@@ -106,6 +106,7 @@ class Stream:
             if message["type"] == "websocket.disconnect":
                 return
             task = asyncio.create_task(self._handle(message))
+            del message
             self._tasks.add(task)
             task.add_done_callback(self._done)
 
@@ -115,7 +116,12 @@ class Stream:
 
     async def _handle(self, message: MutableMapping[str, Any]) -> None:
         number: Any = None
+        arriving = self._service.arriving
+        size = len(message.get("text") or message.get("bytes") or b"")
+        arriving.add(size)  # until it is answered, as bodies of requests
         try:
+            if arriving.full:
+                raise Busy("too much is arriving at once; try again")
             client = self._socket.client
             if not self._service.rates.take(client.host if client else "unknown"):
                 raise Throttled(
@@ -123,15 +129,18 @@ class Stream:
                 )
             header, content = _parsed(message, self._service.limits.body_bytes)
             number = _id_of(header)
-            result = as_json(await self._work(header, content)).decode()
+            kind, sent = _wanted(header, bool(content))
+            del header, message  # while it waits for its turn, only what was made of them
+            result = as_json(await self._work(kind, sent, content)).decode()
             answer = f'{{"id": {json.dumps(number)}, "result": {result}}}'
         except Exception as error:
             told = explained(error)
             answer = json.dumps({"id": number, **told.content(), "status": told.status})
+        finally:
+            arriving.add(-size)
         await self._send(answer)
 
-    async def _work(self, header: dict[str, Any], content: bytes) -> Any:
-        kind, sent = _wanted(header, bool(content))
+    async def _work(self, kind: str, sent: Any, content: bytes) -> Any:
         service, name = self._service, self._name
         if kind == "teach":
             return await taught(service, name, sent)

@@ -16,6 +16,11 @@ export class Failure extends Error {
     this.retryAfter = retryAfter; // seconds
   }
 
+  /** The token or its cookie is no longer good; another window may get a new one. */
+  get ended() {
+    return this.status === 401;
+  }
+
   get away() {
     return this.status === 0;
   }
@@ -41,7 +46,7 @@ async function once(path, { method = "GET", json, body, type, timeout = 20000 })
     health.dispatchEvent(new Event("away"));
     throw new Failure("The server does not answer.", 0, 1);
   }
-  health.dispatchEvent(new Event("reachable"));
+  if (response.status !== 401) health.dispatchEvent(new Event("reachable"));
   let answer = null;
   try {
     answer = content ? JSON.parse(content) : null;
@@ -51,7 +56,7 @@ async function once(path, { method = "GET", json, body, type, timeout = 20000 })
   if (response.ok) return answer;
   if (response.status === 401) {
     health.dispatchEvent(new Event("ended"));
-    throw new Failure(ENDED, 401);
+    throw new Failure(ENDED, 401, 5);
   }
   const after = Number(response.headers.get("Retry-After"));
   const said = typeof answer?.error === "string" ? answer.error : `The server answered ${response.status}.`;

@@ -142,9 +142,12 @@ export async function changed() {
 export function start() {
   health.addEventListener("away", () => online(false));
   health.addEventListener("reachable", () => {
+    ended = false;
     if (!store.online && !ticking) later(0);
   });
   health.addEventListener("ended", () => {
+    if (ended) return;
+    online(false);
     ended = true;
     banner(ENDED);
     clearTimeout(timer);
@@ -158,7 +161,7 @@ export function start() {
     else later(0);
   });
   addEventListener("online", () => later(0));
-  // Others may have made or deleted learners meanwhile.
-  document.addEventListener("visibilitychange", () => !document.hidden && store.online && store.load().catch(() => {}));
+  // Others may have made or deleted learners meanwhile, or opened the link anew.
+  document.addEventListener("visibilitychange", () => !document.hidden && (store.online || ended) && store.load().catch(() => {}));
   later(0);
 }

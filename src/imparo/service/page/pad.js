@@ -13,6 +13,7 @@ let entries = [];
 let now = null; // the stroke being drawn
 let pointer = null;
 let fresh = false; // what is drawn was sent: the next stroke starts a new drawing
+let known = false; // and was taught
 let grabbed = null; // the last stroke of what was taken
 let changed = () => {};
 
@@ -78,9 +79,17 @@ function undo() {
 }
 
 function taken() {
-  fresh = strokes().at(-1) === grabbed && pointer === null; // not where one drew on meanwhile
+  const mine = grabbed;
+  const shown = () => strokes().at(-1) === mine;
+  fresh = shown() && pointer === null; // not where one drew on meanwhile
+  known = false;
   told();
-  return () => {};
+  return (taught) => {
+    if (!shown()) return;
+    known = taught;
+    fresh &&= taught; // it stays where it is, to be taught again
+    told();
+  };
 }
 
 function told() {
@@ -116,7 +125,7 @@ function paint() {
   const count = strokes().length;
   const hint = $("#pad-hint");
   hint.classList.toggle("below", count > 0);
-  say(hint, count === 0 ? "Draw here" : fresh ? "Taught. Draw the next one." : "");
+  say(hint, count === 0 ? "Draw here" : fresh ? `${known ? "Taught. " : ""}Draw the next one.` : "");
   canvas.setAttribute("aria-label", count === 0
     ? "Drawing pad, empty. It needs a pen, finger or mouse; pictures can be chosen under Image."
     : `Drawing pad with ${count} ${count === 1 ? "stroke" : "strokes"}.`);

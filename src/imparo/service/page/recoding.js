@@ -10,15 +10,17 @@ import { keyOf, store, textOf } from "./store.js";
 let draw = null;
 let curves = null; // the last answer of GET recoding
 let of = null;
-let touched = false; // the slider is in use: what the server says of it waits
+let moving = false; // the slider is in use
+let wish = null; // what is to be set next; the last wish counts
+let setting = false; // one is on its way
 const slider = $("#alpha");
 const auto = $("#alpha-auto");
 
 export function setUp() {
   draw = chart($("#chart-recoding"), 140);
-  const preview = throttled(80, () => touched && previewAlpha(slider.value));
+  const preview = throttled(80, () => touched() && previewAlpha(slider.value));
   slider.addEventListener("input", () => {
-    touched = true;
+    moving = true;
     auto.checked = false;
     value();
     preview();
@@ -34,7 +36,7 @@ export function setUp() {
     if (of !== stamp(state) && !$("#view-teach").hidden && !document.hidden) refresh();
   };
   store.on("choose", () => {
-    [of, curves, touched] = [null, null, false];
+    [of, curves, moving, wish] = [null, null, false, null];
     value();
     if (!$("#view-teach").hidden) load();
   });
@@ -45,24 +47,35 @@ export function setUp() {
 const several = (state) => state?.kind === "classifier" && state.classes.length > 1;
 const stamp = (state) => `${state.name} ${state.created} ${state.number}`;
 
+/** Whether it is in use, or what was wished is not yet set: what the server says of it waits. */
+const touched = () => moving || setting;
+
 function follow(recoding) {
-  if (!recoding || touched) return;
+  if (!recoding || touched()) return;
   auto.checked = recoding.setting === "auto";
   slider.value = recoding.in_use ?? 0;
   value();
 }
 
+/** One after the other: of two on their way at once, the first might come last. */
 async function set(recoding) {
-  touched = true;
+  moving = false;
+  wish = { name: store.name, recoding };
+  if (setting) return;
+  setting = true;
   try {
-    const state = await call(learnerPath(store.name), { method: "PATCH", json: { recoding } });
-    touched = false;
-    store.put(state);
+    while (wish) {
+      const { name, recoding } = wish;
+      wish = null;
+      const state = await call(learnerPath(name), { method: "PATCH", json: { recoding } });
+      if (store.learners.some((learner) => learner.name === name)) store.put(state);
+    }
   } catch (failure) {
+    wish = null;
     toast(failure.message);
   } finally {
-    touched = false;
-    previewAlpha(null);
+    setting = false;
+    if (!moving) previewAlpha(null);
     follow(store.state?.recoding);
   }
 }

@@ -183,7 +183,7 @@ async function work() {
       store.tell("progress");
       changed();
     } catch (failure) {
-      if (failure.away || failure.busy) {
+      if (failure.away || failure.busy || failure.ended) {
         trouble = failure.busy ? failure.message : "";
         show();
         store.tell("progress");
