@@ -5,6 +5,8 @@ import http.server
 import threading
 from contextlib import contextmanager
 
+import pytest
+
 from service_tools import served, until
 from test_service_page import _AWAY, browser, draw, learner, opened, pytestmark, shown, teach
 
@@ -70,6 +72,34 @@ def test_a_drawing_that_was_not_taught_is_not_called_taught(tmp_path):
         page.locator("#pad-hint:has-text('Taught. Draw the next one.')").wait_for()
         assert shown(client) == {"cross": 1}
         assert not [told for told in complaints if not told.startswith(_AWAY)], complaints
+
+
+@pytest.mark.parametrize("label", ["ring", 7])
+def test_a_picture_is_taught_once_though_the_answer_was_lost(tmp_path, label):
+    lost = []
+    with browser() as context, served(tmp_path) as service, service.client() as client:
+        page = opened(context, service.url, [])
+        page.click('[data-source="draw"]')
+        teach(page, client, "line", 1)
+        if label == 7:  # which goes over the socket
+            sent = {"inputs": [0.1] * 1280, "labels": 7}
+            assert client.post("/api/learners/objects/teach", json=sent).is_success
+
+        def lose(route):
+            answer = route.fetch()
+            if lost:
+                route.fulfill(response=answer)
+            else:
+                lost.append(answer.status)
+                route.abort()
+
+        page.route("**/teach/image*", lose)
+        draw(page, "circle")
+        page.fill("#name-field", str(label))
+        page.click("#teach-button")
+        page.locator("#teach-status:has-text('One example')").wait_for()
+        assert shown(client) == {"line": 1, label: 1 if label == "ring" else 2}
+        assert lost == ([200] if label == "ring" else [])
 
 
 def test_what_waits_outlives_a_session(tmp_path):

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -25,6 +26,8 @@ _log = logging.getLogger("imparo.service")
 _EACH, _ALL, _PAIRS = 6, 2000, 20_000
 # Examples of one class that are kept to judge it by while few are held out, and bytes of all.
 _ROWS, _ROW_BYTES = 4, 2**24
+# Keys of lessons that are known.
+_KEYS = 10_000
 # Records are replaced by a snapshot when they take so many bytes.
 _RECORDS = 2**22
 _CURVES = ("accuracy", "error", "milliseconds", "memory")
@@ -48,6 +51,9 @@ class Lesson(NamedTuple):
     seconds : float
     memory : int
         Bytes of the model.
+    keys : sequence of (str, int, int, int)
+        Of what was sent under a key: the key, rows of it that are learned, and the learner's
+        number and examples after them.
     """
 
     seen: int
@@ -57,6 +63,7 @@ class Lesson(NamedTuple):
     squares: float | None
     seconds: float
     memory: int
+    keys: Sequence[tuple[str, int, int, int]] = ()
 
 
 def key_of(label: Any) -> str:
@@ -96,6 +103,7 @@ class Album:
         self.examples: dict[str, list[Any]] = {}
         self.curves = {name: Curve() for name in _CURVES}
         self.means = {name: FadedMean() for name in ("accuracy", "error", "milliseconds")}
+        self.keys: dict[str, tuple[int, int, int]] = {}
         self._drawn = 0
 
     # Changes.
@@ -205,6 +213,8 @@ class Album:
         for shown, answered, count in lesson.pairs:
             if (shown, answered) in self.confusion or len(self.confusion) < _PAIRS:
                 self.confusion[shown, answered] += count
+        for key, *place in lesson.keys:
+            self._remember(key, place)
         if lesson.right is not None:
             mean = self.means["accuracy"].add(lesson.right / lesson.n, lesson.n)
             self.curves["accuracy"].add(lesson.seen, mean)
@@ -215,6 +225,13 @@ class Album:
         self.means["milliseconds"].add(each, lesson.n)
         self.curves["milliseconds"].add(lesson.seen, each)
         self.curves["memory"].add(lesson.seen, float(lesson.memory))
+
+    def _remember(self, key: str, place: Sequence[int]) -> None:
+        self.keys.pop(key, None)  # the youngest is the last
+        rows, number, seen = place
+        self.keys[key] = (rows, number, seen)
+        while len(self.keys) > _KEYS:
+            del self.keys[next(iter(self.keys))]
 
     def _labels(self) -> set[str]:
         pairs = (label for pair in self.confusion for label in pair)
@@ -298,6 +315,7 @@ class Album:
             "curves": {name: curve.state() for name, curve in self.curves.items()},
             "means": {name: [m.total, m.weight] for name, m in self.means.items()},
             "drawn": self._drawn,
+            "keys": [[key, *place] for key, place in self.keys.items()],
         }
 
     @classmethod
@@ -334,6 +352,8 @@ class Album:
         self.curves = {name: Curve.of(state["curves"][name]) for name in _CURVES}
         self.means = {name: FadedMean(*found) for name, found in state["means"].items()}
         self._drawn = int(state["drawn"])
+        for key, *place in state.get("keys", []):
+            self._remember(key, place)
 
     def close(self) -> None:
         """Make the rest durable."""

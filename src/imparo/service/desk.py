@@ -17,7 +17,15 @@ import imparo.lifelong
 from imparo.engine import Array
 from imparo.service.album import Lesson, key_of, open_album
 from imparo.service.answering import answers_of
-from imparo.service.errors import Begun, Conflict, Refused, ServiceError, TooMuch, explained
+from imparo.service.errors import (
+    Begun,
+    Conflict,
+    Refused,
+    ServiceError,
+    TooMuch,
+    Unavailable,
+    explained,
+)
 from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted, check_features, size_of
@@ -152,7 +160,16 @@ class Desk:
         outcomes: list[Outcome] = []
         fitting: list[TeachJob] = []
         known = self.known() if self.is_classifier else set()
+        keys: set[str] = set()
         for job in jobs:
+            if job.key is not None:
+                if job.key in keys:
+                    continue  # the same twice: once the first is done, it is known
+                keys.add(job.key)
+                self._recall(job)
+                if job.done == len(job.X):
+                    outcomes.append((job, job, None))
+                    continue
             # Nothing is known: the first that is taken says how long rows are.
             first = fitting[0] if fitting else job
             try:
@@ -163,6 +180,15 @@ class Desk:
         if len(fitting) == 1:
             return outcomes + self._teach_one(fitting[0], most)
         return outcomes + (self._teach_together(fitting) if fitting else [])
+
+    def _recall(self, job: TeachJob) -> None:
+        """Go on after the rows that were learned under the same key."""
+        rows, number, seen = self.album.keys.get(str(job.key), (0, 0, 0))
+        if rows > job.done:
+            job.done, job.number, job.seen = min(rows, len(job.X)), number, seen
+            if self.is_classifier:
+                told = job.answers or []
+                job.answers = told + [None] * (job.done - len(told))
 
     def _teach_together(self, jobs: list[TeachJob]) -> list[Outcome]:
         try:
@@ -201,7 +227,12 @@ class Desk:
         self._learned += seconds
         self._pace(len(X), seconds)
         seen = int(self.learner.n_seen_)
-        self.beside(partial(self._note, y, answers, squares, seconds, seen))
+        keys = [
+            (job.key, job.done + len(rows), number, seen)
+            for job, rows, _ in parts
+            if job.key is not None
+        ]
+        self.beside(partial(self._note, y, answers, squares, seconds, seen, keys))
         for i in kept:
             self.beside(partial(self.album.add_example, y[i], X[i]))
         for job, _, _ in parts:
@@ -258,6 +289,7 @@ class Desk:
         squares: float | None,
         seconds: float,
         seen: int,
+        keys: list[tuple[str, int, int, int]],
     ) -> None:
         pairs: Counter[tuple[str, str]] = Counter()
         right = None
@@ -267,7 +299,7 @@ class Desk:
         told = [(shown, said, count) for (shown, said), count in pairs.items()]
         memory, n = self._weigh(), len(y)
         self._metrics.learned(self.name, n, seconds, memory)
-        self.album.note(Lesson(seen, n, told, right, squares, seconds, memory))
+        self.album.note(Lesson(seen, n, told, right, squares, seconds, memory, keys))
 
     def _weigh(self) -> int:
         self._since_weighed += 1
@@ -281,8 +313,8 @@ class Desk:
             raise Refused(
                 f"an example has {job.X.shape[1]} numbers, and this learner takes {width}"
             )
-        if job.done:
-            return  # it was looked at before it was begun
+        if job.checked:
+            return  # before it was begun
         new: set[str] = set()
         if self.is_classifier:
             new = set(map(key_of, job.y)) - known
@@ -297,6 +329,7 @@ class Desk:
             )
         self._keep_room(width, len(known) + len(new) if new else 0)
         known |= new
+        job.checked = True
 
     def _width(self, job: TeachJob) -> int:
         """Return the width of rows; the first row of all decides."""
@@ -418,8 +451,11 @@ def _failed(job: TeachJob, error: BaseException) -> ServiceError:
 
 def begun(job: TeachJob, why: str, kind: type[ServiceError] = Begun) -> ServiceError:
     """Return what is told of a block of which a part was learned, and no more will be."""
-    error = kind(
-        f"{why}; {job.done} of {len(job.X)} rows were learned, the others not: send only those"
-    )
+    said = f"{why}; {job.done} of {len(job.X)} rows were learned, the others not: send "
+    if job.key is None:
+        error = kind(f"{said}only those")
+    else:  # which makes it safe to send all of it
+        again = Unavailable if kind is Begun else kind
+        error = again(f"{said}all of it again, with the same key")
     error.learned = job.done
     return error

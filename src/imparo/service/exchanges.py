@@ -50,7 +50,8 @@ async def taught(service: Service, name: str, sent: Teach) -> dict[str, Any]:
     """Learn examples; return what is told when they are kept."""
     entry = service.learners.find(name)
     live = entry.at_work()
-    done = await live.teach(*service.lesson_of(entry, sent))
+    X, y = service.lesson_of(entry, sent)
+    done = await live.teach(X, y, key=sent.key)
     return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
 
 
@@ -61,14 +62,14 @@ async def answered(service: Service, name: str, sent: Ask) -> dict[str, Any]:
 
 
 async def taught_picture(
-    service: Service, name: str, label: Label, content: bytes
+    service: Service, name: str, label: Label, key: str | None, content: bytes
 ) -> dict[str, Any]:
     """Learn what is on an image, and keep a small one of it."""
     entry = service.learners.find(name)
     live = entry.at_work()
     check_label(label, service.limits)
     row, small = await service.seen(entry, content)
-    done = await live.teach(row, [label], [(label, small)])
+    done = await live.teach(row, [label], [(label, small)], key)
     return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
 
 

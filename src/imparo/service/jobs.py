@@ -57,6 +57,10 @@ class TeachJob(Job):
         Rows that are learned.
     pictures : list of (label, bytes)
         Thumbnails to keep once the rows are learned.
+    key : str or None
+        By which it is known should it be sent again.
+    checked : bool
+        Whether it was looked at.
     answers : list
         What was answered before each was learned.
     number, seen : int
@@ -66,6 +70,8 @@ class TeachJob(Job):
     X: Array = field(default_factory=_no_rows)
     y: Any = None
     pictures: "list[tuple[Any, bytes]]" = field(default_factory=list)
+    key: str | None = None
+    checked: bool = False
     done: int = 0
     answers: "list[Any] | None" = None
     number: int = 0

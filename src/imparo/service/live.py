@@ -74,8 +74,9 @@ class LiveLearner:
     # For the event loop.
 
     async def teach(
-        self, X: Array, y: Any, pictures: list[tuple[Any, bytes]] | None = None
-    ) -> TeachJob:
+        self, X: Array, y: Any, pictures: list[tuple[Any, bytes]] | None = None,
+        key: str | None = None,
+    ) -> TeachJob:  # fmt: skip
         """Learn rows; return when they are kept.
 
         Parameters
@@ -84,8 +85,10 @@ class LiveLearner:
         y : list of labels, or array of shape (n, T)
         pictures : list of (label, bytes), optional
             Thumbnails to keep of them, where there is room.
+        key : str, optional
+            Rows that were learned under it are not learned again.
         """
-        job = TeachJob(self._future(), X=X, y=y, pictures=pictures or [])
+        job = TeachJob(self._future(), X=X, y=y, pictures=pictures or [], key=key)
         return await self._wait(job, self._lessons)
 
     async def ask(

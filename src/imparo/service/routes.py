@@ -26,6 +26,7 @@ from imparo.service.schemas import (
     Forget,
     History,
     ImageAnswer,
+    Key,
     Merge,
     Name,
     NewLearner,
@@ -182,17 +183,24 @@ async def thumbnail(request: Request, name: Name, key: str) -> Response:
 
 @router.post("/learners/{name}/teach", response_model=Taught, openapi_extra=_LESSON)
 async def teach(request: Request, name: Name) -> Any:
-    """Learn examples; they are kept when this is answered."""
+    """Learn examples; they are kept when this is answered.
+
+    Under a key that came before only what is left of them is learned.
+    """
     sent = parsed(Teach, request.headers.get("content-type", ""), await request.body())
     return _json(await taught(service_of(request), name, sent))
 
 
 @router.post("/learners/{name}/teach/image", response_model=Taught, openapi_extra=_BODY)
 async def teach_image(
-    request: Request, name: Name, label: str = Query(min_length=1, max_length=1000)
+    request: Request,
+    name: Name,
+    label: str = Query(min_length=1, max_length=1000),
+    key: Key | None = None,
 ) -> Any:
-    """Learn what is on an image."""
-    return _json(await taught_picture(service_of(request), name, label, await _image(request)))
+    """Learn what is on an image; under a key that came before, nothing."""
+    content = await _image(request)
+    return _json(await taught_picture(service_of(request), name, label, key, content))
 
 
 @router.post("/learners/{name}/ask", response_model=Answers, openapi_extra=_QUESTION)

@@ -10,6 +10,8 @@ from imparo.service.rows import Rows
 Number = Annotated[float, Field(allow_inf_nan=False)]
 Recoding = Annotated[float, Field(ge=0, le=1)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+#: Of a lesson, so that it can be sent again.
+Key = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 _Positive = Annotated[float, Field(gt=1e-12, lt=1e12)]
 _Penalty = _Positive | Annotated[list[_Positive], Field(min_length=1, max_length=8)] | None
 # With less nothing is left of what was learned, not even numbers.
@@ -144,11 +146,12 @@ class Change(Strict):
 
 
 class Teach(Strict):
-    """One example, or several in their order."""
+    """One example, or several in their order; under one key they are learned once."""
 
     inputs: Rows
     labels: Labels = None
     outputs: Rows | None = None
+    key: Key | None = None
 
 
 class Ask(Strict):

@@ -20,7 +20,7 @@ from imparo.service.exchanges import (
 )
 from imparo.service.labels import Label
 from imparo.service.live import LiveLearner
-from imparo.service.schemas import Ask, Recoding, Strict, Teach
+from imparo.service.schemas import Ask, Key, Recoding, Strict, Teach
 from imparo.service.service import Service
 from imparo.service.states import state_of
 from imparo.service.telling import told_of
@@ -38,6 +38,7 @@ class TeachImage(Strict):
     """What is on the image that follows."""
 
     label: Label
+    key: Key | None = None
 
 
 class AskImage(Strict):
@@ -147,7 +148,7 @@ class Stream:
         if kind == "ask":
             return await answered(service, name, sent)
         if kind == "teach_image":
-            return await taught_picture(service, name, sent.label, content)
+            return await taught_picture(service, name, sent.label, sent.key, content)
         if kind == "ask_image":
             return await answered_picture(service, name, sent.recoding, content)
         if self._watching is not None:

@@ -117,12 +117,12 @@ function settle({ id, result, error, status }) {
 }
 
 /** Teaches an image under a label that is no text: only the socket keeps its type. */
-export async function teachBySocket(learner, label, blob) {
+export async function teachBySocket({ learner, label, key, blob }) {
   if (!store.learners.some(({ name }) => name === learner)) throw new Failure(`There is no learner “${learner}” any more.`, 404);
   if (store.name !== learner) throw new Failure(`“${learner}” is not in use now; what was shown to it was not taught.`, 409);
   if (!listening()) throw new Failure("The server does not answer.", 0, 1);
   const id = ++lastId;
-  const header = new TextEncoder().encode(JSON.stringify({ id, teach_image: { label } }));
+  const header = new TextEncoder().encode(JSON.stringify({ id, teach_image: { label, key } }));
   const message = new Uint8Array(4 + header.length + blob.size);
   new DataView(message.buffer).setUint32(0, header.length, true);
   message.set(header, 4);

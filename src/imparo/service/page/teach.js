@@ -11,7 +11,7 @@ const EVERY = 220; // milliseconds between two pictures of a camera
 const PATIENCE = 5; // seconds at most, until what was not taken is sent again
 const WAITING = 4; // pictures that wait for the server before no more are taken
 
-const queue = []; // {label, learner (its name), blob, session, taught(whether it was)}
+const queue = []; // {label, learner (its name), blob, key, session, taught(whether it was)}
 let working = false;
 let held = null; // {label, count} while a button is held
 let last = null; // the same, of the last time
@@ -136,9 +136,12 @@ async function put(source, session, learner) {
 }
 
 function add(blob, label, learner, session, taught) {
-  queue.push({ blob, label, learner, session, taught });
+  queue.push({ blob, label, learner, session, taught, key: newKey() });
   work();
 }
+
+/** Under its key a picture is learned once, also if it is sent again because no answer came. */
+const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");
 
 /** Teaches several pictures under the name in the field. */
 export async function teachAll(list) {
@@ -172,9 +175,9 @@ async function work() {
     const job = queue[0];
     try {
       if (typeof job.label === "string") {
-        const path = learnerPath(job.learner, `/teach/image?label=${encodeURIComponent(job.label)}`);
+        const path = learnerPath(job.learner, `/teach/image?label=${encodeURIComponent(job.label)}&key=${job.key}`);
         await call(path, { method: "POST", body: job.blob, type: job.blob.type, patience: 0 });
-      } else await teachBySocket(job.learner, job.label, job.blob);
+      } else await teachBySocket(job);
       queue.shift();
       trouble = "";
       job.session.count++;
