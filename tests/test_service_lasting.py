@@ -544,3 +544,69 @@ def test_any_token_can_be_in_the_link(tmp_path, monkeypatch):
     with in_process(tmp_path / "learners", token=token) as client:
         answer = client.get(link.removeprefix("http://localhost:1"), follow_redirects=False)
         assert answer.status_code == 303
+
+
+def test_a_merge_takes_over_no_picture_of_what_the_other_forgot_meanwhile(
+    tmp_path, monkeypatch
+):
+    from service_tools import drawing
+
+    with in_process(tmp_path) as client:
+        for name in ("one", "two"):
+            make(client, name, features="pixels")
+        for name, label in (("one", "ring"), ("two", "disc"), ("two", "dot")):
+            told = client.post(
+                f"/api/learners/{name}/teach/image?label={label}", content=drawing(),
+                headers={"content-type": "image/png"},
+            )  # fmt: skip
+            assert told.is_success
+        other = live_of(client, "two")
+        state = other.album.state
+
+        def late():  # forgotten after its pictures were looked up
+            found = state()
+            other.learner.forget("dot")
+            return found
+
+        monkeypatch.setattr(other.album, "state", late)
+        told = client.post("/api/learners/one/merge", json={"other": "two"})
+        assert told.is_success
+        assert {part["label"] for part in told.json()["classes"]} == {"ring", "disc"}
+        album = live_of(client, "one").album
+        assert set(album.thumbnails) == set(album.examples) == {'"ring"', '"disc"'}
+
+
+def test_a_learner_that_cannot_say_what_it_is_leaves_no_thread(tmp_path, monkeypatch):
+    with in_process(tmp_path) as client:
+        make(client)
+        teach(client)
+    with monkeypatch.context() as patched:
+        patched.setattr(Album, "lately", lambda self, name: 1 / 0)
+        with in_process(tmp_path) as client:
+            (state,) = client.get("/api/learners").json()["learners"]
+            assert state["status"] == "damaged"
+            names = {thread.name for thread in threading.enumerate()}
+            assert "imparo-toys" not in names
+    with in_process(tmp_path) as client:
+        assert client.get("/api/learners/toys").json()["n_seen"] == 60
+
+
+def test_words_that_are_no_method_make_no_metrics(tmp_path):
+    with in_process(tmp_path) as client:
+        for word in ("BREW", "PROPFIND", "WHENEVER"):
+            client.request(word, "/api/learners")
+        told = client.get("/metrics").text
+        assert 'method="other"' in told
+        assert "BREW" not in told
+
+
+def test_who_is_told_to_wait_is_told_how_long(tmp_path):
+    token = "a-token-of-some-length"
+    with in_process(tmp_path, token=token) as client:
+        for _ in range(12):
+            answer = client.get("/?token=wrong", headers={"accept": "text/html"})
+        assert (answer.status_code, answer.headers["retry-after"]) == (429, "6")
+        client.app.service.learners.ready = False
+        headers = {"authorization": f"Bearer {token}"}
+        answer = client.get("/health/ready", headers=headers)
+        assert (answer.status_code, answer.headers["retry-after"]) == (503, "1")

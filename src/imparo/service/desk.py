@@ -91,7 +91,7 @@ class Desk:
         except BaseException:
             self.learner.close()
             raise
-        self._reconcile()
+        self.reconcile()
         self.room, self.asked = _ROOM, _ASKED
         self._memory, self._since_weighed = 0, _WEIGH
         self._learned = 0.0  # seconds of learning so far
@@ -125,12 +125,12 @@ class Desk:
             self.album.close()
         try:
             self.album = open_album(self._folder)
-            self._reconcile()
+            self.reconcile()
         except Exception as error:
             _log.error("pictures and curves could not be opened again", exc_info=error,
                        extra={"learner": self.name})  # fmt: skip
 
-    def _reconcile(self) -> None:
+    def reconcile(self) -> None:
         """Let the album tell of no class that the learner does not know.
 
         The album is written after the learner; a process may end between the two.

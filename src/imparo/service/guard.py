@@ -22,6 +22,7 @@ _log = logging.getLogger("imparo.service")
 # Wrong tokens from one address: ten, and then one in six seconds.
 _WRONG, _WRONG_RATE = 10.0, 1 / 6
 _LOGIN_BYTES = 4096
+_METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 # Where browsers say that the link of an address was: here, or nowhere.
 _OWN = (b"none", b"same-origin", b"same-site")
 # Bodies that hold no rows, no picture and no robot.
@@ -134,7 +135,7 @@ class Guard:
             told = f"too many wrong tokens; wait {wait} seconds"
             if wants_page:
                 self._metrics.refused.labels("wrong token").inc()
-                return lambda reply: reply.page(*login_page(told, root, 429))
+                return lambda reply: reply.page(*login_page(told, root, 429), wait)
             return self._no("wrong token", 429, told, wait)
         if is_login and scope["method"] == "POST":
             # The route looks at the token, by :meth:`login`. A try is taken before its body has
@@ -225,7 +226,9 @@ class Guard:
             return
         route = scope.get("imparo.route") or getattr(scope.get("route"), "path", "other")
         status = reply.status or 500
-        self._metrics.requests.labels(scope["method"][:7], route, status).inc()
+        # Some servers take any word for a method, and each would be a line of the metrics.
+        method = scope["method"] if scope["method"] in _METHODS else "other"
+        self._metrics.requests.labels(method, route, status).inc()
         self._metrics.seconds.labels(route).observe(seconds)
         level = logging.WARNING if status >= 500 or seconds > _SLOW else logging.DEBUG
         if _log.isEnabledFor(level):

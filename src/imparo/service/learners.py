@@ -168,7 +168,12 @@ class Learners:
             path, sync=self.settings.sync, limits=self.settings.limits, metrics=self.metrics,
             wanted=wanted,
         )  # fmt: skip
-        entry.last = told(entry)
+        try:
+            entry.last = told(entry)
+        except BaseException:
+            live, entry.live = entry.live, None
+            live.close()
+            raise
 
     def end_soon(self) -> None:
         """Take nothing new, and give what waits a few seconds."""

@@ -111,7 +111,7 @@ async def ready(request: Request) -> Any:
     damaged = [entry.name for entry in learners.all() if entry.live is None]
     status = 200 if learners.ready else 503
     told = {"status": "ready" if learners.ready else "not ready", "damaged": damaged}
-    return JSONResponse(told, status)
+    return JSONResponse(told, status, None if learners.ready else {"retry-after": "1"})
 
 
 @router.get("/metrics", response_class=Response)

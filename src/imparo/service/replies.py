@@ -116,9 +116,13 @@ class Reply:
             more.append((b"retry-after", str(error.retry_after).encode()))
         await self._whole(error.status, b"application/json", content, more)
 
-    async def page(self, status: int, text: str, policy: str) -> None:
+    async def page(
+        self, status: int, text: str, policy: str, retry_after: int | None = None
+    ) -> None:
         """Answer with a page."""
         more = [(b"www-authenticate", b"Bearer"), (b"content-security-policy", policy.encode())]
+        if retry_after is not None:
+            more.append((b"retry-after", str(retry_after).encode()))
         await self._whole(status, b"text/html; charset=utf-8", text.encode(), more)
 
     async def welcome(self, cookie: str, from_elsewhere: bool) -> None:

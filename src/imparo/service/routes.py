@@ -271,6 +271,7 @@ async def merge(request: Request, name: Name, wanted: Merge) -> Any:
         check_merge(live, other, most)
         live.learner.merge(other.learner)
         live.desk.beside(lambda: live.album.adopt(pictures))
+        live.desk.reconcile()  # the other may have forgotten a class meanwhile
 
     return await _state(request, name, work)
 

@@ -213,7 +213,7 @@ function merge(event) {
   const other = $("#merge-other").value;
   const { name } = store;
   attempt("merge", `“${name}” learns what was shown to “${other}”. This can take some seconds …`, async () => {
-    const state = await call(learnerPath(name, "/merge"), { method: "POST", json: { other }, timeout: 120000 });
+    const state = await call(learnerPath(name, "/merge"), { method: "POST", json: { other }, timeout: 600000 });
     arrived(state, `“${state.name}” knows what “${other}” knows, too.`);
   });
 }
