@@ -243,6 +243,7 @@ NOT_NAMES = [
     ".a",
     "a.b",
 ]
+NOT_KEYS = ["", "x" * 65, "a b", "a/b", "é", "a\n", 1, True, [], {}]
 ROUTES = [
     "/api/learners", "/api/learners/toys", "/api/learners/toys/teach", "/api/learners/toys/ask",
     "/api/learners/drawn/teach/image", "/api/learners/toys/export", "/api/import",
@@ -309,7 +310,7 @@ class Maker:
         new = {"name": "new", "kind": "classifier"}
         return [
             (f"{learners}/toys/teach", {"inputs": ROW, "labels": "mug"},
-             {**rows, "labels": NOT_LABELS, "outputs": [ROW, 1, "x"]}),
+             {**rows, "labels": NOT_LABELS, "outputs": [ROW, 1, "x"], "key": NOT_KEYS}),
             (f"{learners}/arm/teach", {"inputs": ROW, "outputs": [1.0, 2.0]},
              {**rows, "outputs": [*NOT_ROWS[:11], [1], [1, 2, 3]], "labels": ["mug", ["a"],
              5]}),

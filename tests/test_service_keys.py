@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from imparo import IncrementalClassifier
 from imparo.persistence import fingerprint
 from imparo.service import album
+from imparo.service.jobs import Key
 from service_tools import drawing, in_process, served
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
@@ -111,8 +112,9 @@ def test_many_at_once_are_one(tmp_path):
         live.desk.room, live.desk._pace = 7, lambda rows, seconds: None
 
         async def run():
-            lessons = [live.teach(ROWS, LABELS, key="a") for _ in range(10)]
-            lessons += [live.teach(ROWS[:5], LABELS[:5], key=f"b{k % 3}") for k in range(9)]
+            lessons = [live.teach(ROWS, LABELS, key=Key("a", "")) for _ in range(10)]
+            few = ROWS[:5], LABELS[:5]
+            lessons += [live.teach(*few, key=Key(f"b{k % 3}", "")) for k in range(9)]
             lessons += [live.teach(ROWS[:2], LABELS[:2]) for _ in range(4)]
             return await asyncio.gather(*lessons)
 
@@ -125,12 +127,58 @@ def test_many_at_once_are_one(tmp_path):
         assert seen(client) == 83 + 3
 
 
+def test_a_key_is_known_though_the_album_could_not_be_written(tmp_path, monkeypatch):
+    with in_process(tmp_path) as client:
+        make(client)
+        live, full = live_of(client), [True, True]
+        append = type(live.album._journal).append
+
+        def failing(journal, payload):
+            if full and journal is not live.learner._journal:
+                full.pop()
+                raise OSError(28, "No space left on device")
+            return append(journal, payload)
+
+        monkeypatch.setattr(type(live.album._journal), "append", failing)
+        live.desk.room, live.desk._pace = 16, lambda rows, seconds: None
+        assert teach(client, ROWS, LABELS, "a").json()["n_seen"] == 60
+        assert not full
+        assert teach(client, ROWS, LABELS, "a").json()["n_seen"] == 60
+        assert seen(client) == 60
+        live.desk._again = 0.0  # it is tried again in time
+        assert teach(client, ROWS[:3], LABELS[:3], "b").json()["n_seen"] == 63
+    with in_process(tmp_path) as client:
+        for key, n in (("a", 60), ("b", 3)):
+            assert teach(client, ROWS[:n], LABELS[:n], key).is_success
+        assert seen(client) == 63
+
+
 def test_a_key_whose_lesson_was_refused_is_free(tmp_path):
     with in_process(tmp_path) as client:
         make(client)
         assert teach(client, ROWS, LABELS, "a").is_success
         assert teach(client, ROWS[:, :2], LABELS, "b").status_code == 422
         assert teach(client, ROWS, LABELS, "b").json()["n_seen"] == 120
+
+
+def test_a_key_for_another_lesson_is_refused(tmp_path):
+    with in_process(tmp_path) as client:
+        make(client)
+        make(client, "arm", "regressor")
+        assert teach(client, ROWS[:9], LABELS[:9], "a").is_success
+        others = [(ROWS[1:10], LABELS[:9]), (ROWS[:9], LABELS[1:10]), (ROWS[:8], LABELS[:8])]
+        for rows, labels in others:
+            told = teach(client, rows, labels, "a")
+            assert told.status_code == 422
+            assert "with another lesson" in told.json()["error"]
+        sent = {"inputs": ROWS.tolist(), "outputs": ROWS[:, :2].tolist(), "key": "a"}
+        assert client.post("/api/learners/arm/teach", json=sent).is_success
+        sent["outputs"] = ROWS[:, 1:].tolist()
+        assert client.post("/api/learners/arm/teach", json=sent).status_code == 422
+        assert (seen(client), seen(client, "arm")) == (9, 60)
+        # A part of what was sent in other words is the same lesson.
+        again = {"inputs": ROWS[:9].tolist(), "labels": LABELS[:9], "outputs": None, "key": "a"}
+        assert client.post("/api/learners/toys/teach", json=again).json()["n_seen"] == 9
 
 
 def test_it_is_known_after_a_kill(tmp_path):
@@ -184,7 +232,7 @@ def test_what_is_no_key_is_told(tmp_path, key):
 
 
 def test_only_so_many_are_known_and_the_oldest_go(tmp_path, monkeypatch):
-    monkeypatch.setattr(album, "_KEYS", 3)
+    monkeypatch.setattr(album, "KEYS", 3)
     monkeypatch.setattr(album, "_RECORDS", 500)
     with in_process(tmp_path) as client:
         make(client)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import gc
 import json
 import os
 import signal
@@ -22,9 +23,10 @@ from imparo.cli import serve as command
 from imparo.journal import encode
 from imparo.service import Limits, Settings, album, create_app
 from imparo.service.album import Album, Lesson
+from imparo.service.errors import Refused
 from imparo.service.streams import Stream
 from imparo.service.tokens import Doorkeeper
-from service_tools import connected, in_process, served, until
+from service_tools import connected, frame, in_process, served, until
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = ["mug", "ball", "car"] * 20
@@ -246,6 +248,48 @@ def test_who_wishes_to_watch_and_leaves_at_once_is_not_watched_for(tmp_path):
 
         assert asyncio.run(run()) == 0
         assert not live_of(client)._watchers
+
+
+def test_messages_that_are_refused_leave_nothing_behind(tmp_path):
+    wrong = [{"inputs": [1, None]}, {"inputs": [10**400, 0]}, {"inputs": 1}, {"inputs": []}]
+    with in_process(tmp_path) as client:
+        make(client)
+        for _ in range(5):
+            with client.websocket_connect(
+                "/api/learners/toys/stream", headers={"host": "localhost"}
+            ) as socket:
+                for sent in wrong:
+                    for kind in ("teach", "ask"):
+                        socket.send_json({"id": 1, kind: sent})
+                        assert socket.receive_json()["status"] == 422
+                    assert teach(client, rows=[[1.0]], labels=[None]).status_code == 422
+        until(lambda: client.app.service.sockets == 0)
+        gc.collect()
+        held = [one for one in gc.get_objects() if isinstance(one, Stream | Refused)]
+        assert held == []
+
+
+def test_who_does_not_read_does_not_hold_up_the_end(tmp_path):
+    with served(tmp_path / "learners") as service:
+        with service.client() as client:
+            make(client)
+            assert teach(client).is_success
+        with connected(service) as bare:
+            bare.sendall(
+                b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: "
+                b"websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+                b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+            )
+            text = json.dumps({"id": 1, "ask": {"inputs": [[1, 0, 0]] * 1500}}).encode()
+            bare.settimeout(1.0)
+            with contextlib.suppress(OSError):
+                for _ in range(400):  # until nothing goes in any more
+                    bare.sendall(frame(text))
+            start = time.monotonic()
+            service.process.send_signal(signal.SIGTERM)
+            assert service.process.wait(20) == 0
+            assert time.monotonic() - start < 8  # the grace of requests is ten seconds
+            assert service.bugs() == []
 
 
 def test_memory_is_kept_for_classes_too(tmp_path):

@@ -27,7 +27,7 @@ _EACH, _ALL, _PAIRS = 6, 2000, 20_000
 # Examples of one class that are kept to judge it by while few are held out, and bytes of all.
 _ROWS, _ROW_BYTES = 4, 2**24
 # Keys of lessons that are known.
-_KEYS = 10_000
+KEYS = 10_000
 # Records are replaced by a snapshot when they take so many bytes.
 _RECORDS = 2**22
 _CURVES = ("accuracy", "error", "milliseconds", "memory")
@@ -51,9 +51,9 @@ class Lesson(NamedTuple):
     seconds : float
     memory : int
         Bytes of the model.
-    keys : sequence of (str, int, int, int)
-        Of what was sent under a key: the key, rows of it that are learned, and the learner's
-        number and examples after them.
+    keys : sequence of (str, str, int, int, int)
+        Of what was sent under a key: the key, a digest of all that was sent, rows of it that
+        are learned, and the learner's number and examples after them.
     """
 
     seen: int
@@ -63,7 +63,7 @@ class Lesson(NamedTuple):
     squares: float | None
     seconds: float
     memory: int
-    keys: Sequence[tuple[str, int, int, int]] = ()
+    keys: Sequence[tuple[str, str, int, int, int]] = ()
 
 
 def key_of(label: Any) -> str:
@@ -103,7 +103,7 @@ class Album:
         self.examples: dict[str, list[Any]] = {}
         self.curves = {name: Curve() for name in _CURVES}
         self.means = {name: FadedMean() for name in ("accuracy", "error", "milliseconds")}
-        self.keys: dict[str, tuple[int, int, int]] = {}
+        self.keys: dict[str, tuple[str, int, int, int]] = {}
         self._drawn = 0
 
     # Changes.
@@ -213,8 +213,8 @@ class Album:
         for shown, answered, count in lesson.pairs:
             if (shown, answered) in self.confusion or len(self.confusion) < _PAIRS:
                 self.confusion[shown, answered] += count
-        for key, *place in lesson.keys:
-            self._remember(key, place)
+        for sent in lesson.keys:
+            self._remember(*sent)
         if lesson.right is not None:
             mean = self.means["accuracy"].add(lesson.right / lesson.n, lesson.n)
             self.curves["accuracy"].add(lesson.seen, mean)
@@ -226,11 +226,10 @@ class Album:
         self.curves["milliseconds"].add(lesson.seen, each)
         self.curves["memory"].add(lesson.seen, float(lesson.memory))
 
-    def _remember(self, key: str, place: Sequence[int]) -> None:
+    def _remember(self, key: str, digest: str, rows: int, number: int, seen: int) -> None:
         self.keys.pop(key, None)  # the youngest is the last
-        rows, number, seen = place
-        self.keys[key] = (rows, number, seen)
-        while len(self.keys) > _KEYS:
+        self.keys[key] = (digest, rows, number, seen)
+        while len(self.keys) > KEYS:
             del self.keys[next(iter(self.keys))]
 
     def _labels(self) -> set[str]:
@@ -352,8 +351,8 @@ class Album:
         self.curves = {name: Curve.of(state["curves"][name]) for name in _CURVES}
         self.means = {name: FadedMean(*found) for name, found in state["means"].items()}
         self._drawn = int(state["drawn"])
-        for key, *place in state.get("keys", []):
-            self._remember(key, place)
+        for sent in state.get("keys", []):
+            self._remember(*sent)
 
     def close(self) -> None:
         """Make the rest durable."""

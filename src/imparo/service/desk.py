@@ -15,7 +15,7 @@ from sklearn.exceptions import NotFittedError
 
 import imparo.lifelong
 from imparo.engine import Array
-from imparo.service.album import Lesson, key_of, open_album
+from imparo.service.album import KEYS, Lesson, key_of, open_album
 from imparo.service.answering import answers_of
 from imparo.service.errors import (
     Begun,
@@ -26,7 +26,7 @@ from imparo.service.errors import (
     Unavailable,
     explained,
 )
-from imparo.service.jobs import AskJob, CallJob, Job, TeachJob
+from imparo.service.jobs import AskJob, CallJob, Job, Key, TeachJob
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted, check_features, size_of
 from imparo.service.settings import Limits
@@ -92,6 +92,8 @@ class Desk:
             self.learner.close()
             raise
         self.reconcile()
+        #: Of lessons that the album could not take yet.
+        self._keys: dict[str, tuple[str, int, int, int]] = {}
         self.room, self.asked = _ROOM, _ASKED
         self._memory, self._since_weighed = 0, _WEIGH
         self._learned = 0.0  # seconds of learning so far
@@ -106,19 +108,27 @@ class Desk:
         finally:
             self._pace_answers()
 
-    def beside(self, work: Callable[[], object]) -> None:
-        """Do something to the album, after the learner was changed: that counts, and stays."""
+    def beside(self, work: Callable[[], object]) -> bool:
+        """Do something to the album, after the learner was changed: that counts, and stays.
+
+        Returns
+        -------
+        bool
+            Whether it is kept.
+        """
         try:
             work()
+            return True
         except Exception as error:
             # A journal takes nothing more after the disk has failed once: open it anew, but
             # not for each example, and do not tell of each.
             if time.monotonic() < self._again:
-                return
+                return False
             self._again = time.monotonic() + _AGAIN
             _log.error("pictures and curves could not be kept", exc_info=error,
                        extra={"learner": self.name})  # fmt: skip
             self._reopen()
+            return False
 
     def _reopen(self) -> None:
         with suppress(OSError):  # it has been told
@@ -163,10 +173,14 @@ class Desk:
         keys: set[str] = set()
         for job in jobs:
             if job.key is not None:
-                if job.key in keys:
+                if job.key.name in keys:
                     continue  # the same twice: once the first is done, it is known
-                keys.add(job.key)
-                self._recall(job)
+                keys.add(job.key.name)
+                try:
+                    self._recall(job, job.key)
+                except ServiceError as error:
+                    outcomes.append((job, None, error))
+                    continue
                 if job.done == len(job.X):
                     outcomes.append((job, job, None))
                     continue
@@ -181,11 +195,17 @@ class Desk:
             return outcomes + self._teach_one(fitting[0], most)
         return outcomes + (self._teach_together(fitting) if fitting else [])
 
-    def _recall(self, job: TeachJob) -> None:
+    def _recall(self, job: TeachJob, key: Key) -> None:
         """Go on after the rows that were learned under the same key."""
-        rows, number, seen = self.album.keys.get(str(job.key), (0, 0, 0))
+        known = self._keys.get(key.name) or self.album.keys.get(key.name)
+        digest, rows, number, seen = known or (key.digest, 0, 0, 0)
+        if digest != key.digest:
+            raise Refused(
+                f"the key {key.name!r} came before, with another lesson; give each lesson a "
+                "key of its own"
+            )
         if rows > job.done:
-            job.done, job.number, job.seen = min(rows, len(job.X)), number, seen
+            job.done, job.number, job.seen = rows, number, seen
             if self.is_classifier:
                 told = job.answers or []
                 job.answers = told + [None] * (job.done - len(told))
@@ -227,12 +247,15 @@ class Desk:
         self._learned += seconds
         self._pace(len(X), seconds)
         seen = int(self.learner.n_seen_)
-        keys = [
-            (job.key, job.done + len(rows), number, seen)
-            for job, rows, _ in parts
-            if job.key is not None
-        ]
-        self.beside(partial(self._note, y, answers, squares, seconds, seen, keys))
+        for job, rows, _ in parts:
+            if job.key is not None:
+                name, digest = job.key
+                self._keys[name] = (digest, job.done + len(rows), number, seen)
+        keys = [(name, *place) for name, place in self._keys.items()]
+        if self.beside(partial(self._note, y, answers, squares, seconds, seen, keys)):
+            self._keys.clear()
+        while len(self._keys) > KEYS:
+            del self._keys[next(iter(self._keys))]
         for i in kept:
             self.beside(partial(self.album.add_example, y[i], X[i]))
         for job, _, _ in parts:
@@ -289,7 +312,7 @@ class Desk:
         squares: float | None,
         seconds: float,
         seen: int,
-        keys: list[tuple[str, int, int, int]],
+        keys: list[tuple[str, str, int, int, int]],
     ) -> None:
         pairs: Counter[tuple[str, str]] = Counter()
         right = None

@@ -1,11 +1,14 @@
 """What a learner is taught and asked, however it was sent."""
 
+from hashlib import blake2b
 from typing import Any, TypeVar
 
+import numpy as np
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from imparo.service.errors import Malformed, Refused, WrongKind
+from imparo.service.jobs import Key
 from imparo.service.labels import Label, check_label
 from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service
@@ -43,7 +46,16 @@ def parsed(kind: type[Sent], content_type: str, body: bytes) -> Sent:
     try:
         return kind.model_validate(content)
     except ValidationError as error:
-        raise Refused(told_of(error.errors(include_url=False), kind)) from None
+        told = told_of(error.errors(include_url=False), kind)
+    # Not above: no collection sees what pydantic holds of errors, and a cycle would stay.
+    raise Refused(told)
+
+
+def _key(name: str, *parts: Any) -> Key:
+    digest = blake2b(digest_size=8)
+    for part in parts:
+        digest.update(part)
+    return Key(name, digest.hexdigest())
 
 
 async def taught(service: Service, name: str, sent: Teach) -> dict[str, Any]:
@@ -51,7 +63,10 @@ async def taught(service: Service, name: str, sent: Teach) -> dict[str, Any]:
     entry = service.learners.find(name)
     live = entry.at_work()
     X, y = service.lesson_of(entry, sent)
-    done = await live.teach(X, y, key=sent.key)
+    key = None
+    if sent.key is not None:
+        key = _key(sent.key, X, y if isinstance(y, np.ndarray) else to_json(y))
+    done = await live.teach(X, y, key=key)
     return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
 
 
@@ -69,7 +84,8 @@ async def taught_picture(
     live = entry.at_work()
     check_label(label, service.limits)
     row, small = await service.seen(entry, content)
-    done = await live.teach(row, [label], [(label, small)], key)
+    mark = None if key is None else _key(key, content, to_json(label))
+    done = await live.teach(row, [label], [(label, small)], mark)
     return {"number": done.number, "n_seen": done.seen, "answers": done.answers}
 
 

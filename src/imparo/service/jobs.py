@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,13 @@ from imparo.service.errors import Busy
 
 # Numbers that count as one row of what may wait.
 _ROW = 1024
+
+
+class Key(NamedTuple):
+    """The key of a lesson, and a digest of what came with it."""
+
+    name: str
+    digest: str
 
 
 def _no_rows() -> Array:
@@ -57,7 +64,7 @@ class TeachJob(Job):
         Rows that are learned.
     pictures : list of (label, bytes)
         Thumbnails to keep once the rows are learned.
-    key : str or None
+    key : Key or None
         By which it is known should it be sent again.
     checked : bool
         Whether it was looked at.
@@ -70,7 +77,7 @@ class TeachJob(Job):
     X: Array = field(default_factory=_no_rows)
     y: Any = None
     pictures: "list[tuple[Any, bytes]]" = field(default_factory=list)
-    key: str | None = None
+    key: Key | None = None
     checked: bool = False
     done: int = 0
     answers: "list[Any] | None" = None

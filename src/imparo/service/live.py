@@ -18,7 +18,7 @@ from imparo.engine import Array
 from imparo.service.album import Album
 from imparo.service.desk import Desk, Outcome, begun
 from imparo.service.errors import Busy, Missing, ServiceError, Unavailable, explained
-from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, deliver
+from imparo.service.jobs import AskJob, CallJob, Job, Key, Lane, TeachJob, deliver
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted
 from imparo.service.settings import Limits
@@ -75,7 +75,7 @@ class LiveLearner:
 
     async def teach(
         self, X: Array, y: Any, pictures: list[tuple[Any, bytes]] | None = None,
-        key: str | None = None,
+        key: Key | None = None,
     ) -> TeachJob:  # fmt: skip
         """Learn rows; return when they are kept.
 
@@ -85,7 +85,7 @@ class LiveLearner:
         y : list of labels, or array of shape (n, T)
         pictures : list of (label, bytes), optional
             Thumbnails to keep of them, where there is room.
-        key : str, optional
+        key : Key, optional
             Rows that were learned under it are not learned again.
         """
         job = TeachJob(self._future(), X=X, y=y, pictures=pictures or [], key=key)

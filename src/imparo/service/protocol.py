@@ -229,7 +229,9 @@ def limited_sockets(limits: Limits, arriving: Arriving) -> type[WebSocketsSansIO
             if "imparo.ends" not in (self.scope or ()) or self.close_sent:
                 super().shutdown()
                 return
-            self.close_timeout = _FAREWELL  # streams answer what they have taken, then leave
+            # Streams answer what they have taken, then leave.
+            self.close_timeout = _FAREWELL
+            self.scope["imparo.abort"] = self.transport.abort
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._stop()

@@ -4,7 +4,6 @@ import asyncio
 import json
 import struct
 from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
 from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -30,6 +29,8 @@ router = APIRouter()
 _FLIGHT = 32
 # Seconds between two states that are sent to who watches.
 _NEWS = 0.2
+# Seconds in which who is told goodbye reads an answer.
+_FAREWELL = 1.0
 # Seconds until a learner that is too busy to tell its state is asked again.
 _LATER = 1.0
 
@@ -70,6 +71,7 @@ class Stream:
         self._tasks: set[asyncio.Task[None]] = set()
         self._watching: asyncio.Task[None] | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._answering = 0  # of the tasks, those whose work is done
         self._gone = False
 
     async def run(self) -> None:
@@ -81,9 +83,7 @@ class Stream:
         try:
             await asyncio.wait([self._reading])
             if self._reading.cancelled():  # the service ends: what was taken is answered
-                await asyncio.gather(*self._tasks)
-                with suppress(WebSocketDisconnect, RuntimeError):  # it has gone
-                    await self._socket.close(1012, "the service is ending")
+                await self._leave()
             else:
                 self._reading.result()
         finally:
@@ -94,6 +94,18 @@ class Stream:
             self._service.streams.discard(self)
             if self._watching is not None:
                 self._watching.cancel()
+
+    async def _leave(self) -> None:
+        """Answer what was taken, and close; who does not read its answers is not waited for."""
+        while self._tasks:
+            done, _ = await asyncio.wait(self._tasks, timeout=_FAREWELL)
+            if not done and self._answering == len(self._tasks):
+                break
+        try:
+            async with asyncio.timeout(_FAREWELL):
+                await self._socket.close(1012, "the service is ending")
+        except (TimeoutError, WebSocketDisconnect, RuntimeError):
+            self._socket.scope.get("imparo.abort", lambda: None)()
 
     def end_soon(self) -> None:
         """Take no more messages, and leave when those that were taken are answered."""
@@ -135,11 +147,12 @@ class Stream:
             result = as_json(await self._work(kind, sent, content)).decode()
             answer = f'{{"id": {json.dumps(number)}, "result": {result}}}'
         except Exception as error:
-            told = explained(error)
-            answer = json.dumps({"id": number, **told.content(), "status": told.status})
+            answer = _problem(number, explained(error))
         finally:
             arriving.add(-size)
+        self._answering += 1
         await self._send(answer)
+        self._answering -= 1
 
     async def _work(self, kind: str, sent: Any, content: bytes) -> Any:
         service, name = self._service, self._name
@@ -190,6 +203,10 @@ class Stream:
             pass  # the client has gone
 
 
+def _problem(number: Any, error: ServiceError) -> str:
+    return json.dumps({"id": number, **error.content(), "status": error.status})
+
+
 def _parsed(message: MutableMapping[str, Any], most: int) -> tuple[dict[str, Any], bytes]:
     """Return the JSON object of a message, and the bytes behind it."""
     text, content = message.get("text"), message.get("bytes") or b""
@@ -231,7 +248,9 @@ def _wanted(header: dict[str, Any], has_image: bool) -> tuple[str, Any]:
     try:
         return kind, _KINDS[kind].validate_python(given)
     except ValidationError as error:
-        raise Refused(told_of(error.errors())) from None
+        told = told_of(error.errors())
+    # Not above: no collection sees what pydantic holds of errors, and a cycle would stay.
+    raise Refused(told)
 
 
 @router.websocket("/api/learners/{name}/stream")
