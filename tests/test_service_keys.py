@@ -161,6 +161,27 @@ def test_a_key_whose_lesson_was_refused_is_free(tmp_path):
         assert teach(client, ROWS, LABELS, "b").json()["n_seen"] == 120
 
 
+def test_what_would_be_refused_again_is_not_asked_for_again(tmp_path):
+    with in_process(tmp_path) as client:
+        make(client)
+        live = live_of(client)
+        live.desk.room, live.desk._pace = 16, lambda rows, seconds: None
+        learn = live.learner.learn
+
+        def refuse(X, y):
+            if live.learner.number:
+                raise ValueError("no more of this")
+            return learn(X, y)
+
+        live.learner.learn = refuse
+        for key in ("a", None):
+            told = teach(client, ROWS, LABELS, key)
+            said = told.json()["error"]
+            assert told.status_code == 422
+            assert "again" not in said
+            assert ("16 of 60 rows were learned" in said) == (key == "a")
+
+
 def test_a_key_for_another_lesson_is_refused(tmp_path):
     with in_process(tmp_path) as client:
         make(client)

@@ -95,8 +95,8 @@ def test_the_same_over_a_stream(tmp_path):
 
 
 def test_whoever_is_cut_off_is_told_that_it_may_be_done(tmp_path):
-    async def cut_off(method):
-        app = create_app(Settings(tmp_path / method))
+    async def cut_off(method, path="/toys/teach", **more):
+        app = create_app(Settings(tmp_path / f"{method}{path}{len(more)}".replace("/", "-")))
         begun, sent = asyncio.Event(), []
 
         async def stand_still(*_):
@@ -108,8 +108,9 @@ def test_whoever_is_cut_off_is_told_that_it_may_be_done(tmp_path):
 
         app._app = stand_still
         scope = {
-            "type": "http", "method": method, "path": "/api/learners", "query_string": b"",
-            "headers": [(b"host", b"localhost")], "client": ("127.0.0.1", 1),
+            "type": "http", "method": method, "path": f"/api/learners{path}",
+            "query_string": b"", "headers": [(b"host", b"localhost")],
+            "client": ("127.0.0.1", 1), **more,
         }  # fmt: skip
         task = asyncio.create_task(app(scope, None, send))
         await begun.wait()
@@ -120,8 +121,13 @@ def test_whoever_is_cut_off_is_told_that_it_may_be_done(tmp_path):
     status, told = asyncio.run(cut_off("POST"))
     assert (status, told["learned"]) == (409, None)
     assert "may have been done" in told["error"]
-    status, told = asyncio.run(cut_off("GET"))
-    assert (status, set(told)) == (503, {"error"})
+    for method, path, more in (
+        ("GET", "", {}),
+        ("POST", "/toys/ask", {}),
+        ("POST", "/toys/teach", {"imparo.key": True}),
+    ):
+        status, told = asyncio.run(cut_off(method, path, **more))
+        assert (status, set(told)) == (503, {"error"})
 
 
 def test_streams_answer_what_they_have_taken_before_the_service_ends(tmp_path):
@@ -340,6 +346,14 @@ def test_a_merge_for_which_there_is_no_memory_is_refused(tmp_path):
         begin(client)
         assert merged(client).status_code == 413
         assert client.get("/api/learners/one").json()["n_seen"] == 60
+        # One that is refused for another reason keeps no room.
+        entry = client.app.service.learners.find("one")
+        before = entry.reserved
+        make(client, "slim", parameters={"penalty": 1})
+        assert teach(client, "slim", np.eye(3), ["x", "y", "z"]).is_success
+        told = client.post("/api/learners/one/merge", json={"other": "slim"})
+        assert told.status_code == 422
+        assert entry.reserved == before
 
 
 def test_a_learner_larger_than_the_first_zip_files_can_be_exported(tmp_path, monkeypatch):

@@ -45,6 +45,16 @@ def test_a_held_arrow_key_gets_somewhere_on_a_slow_network(tmp_path):
         assert seen == sorted(seen)  # it never jumps back
         assert len(seen) == 30
         assert page.input_value("#alpha") == "0.3"
+        # Dragged away and back: browsers tell of no change.
+        page.evaluate(
+            """() => { const slider = document.querySelector('#alpha');
+            for (const value of ['0.6', '0.3']) {
+              slider.value = value; slider.dispatchEvent(new Event('input', {bubbles: true}));
+            }
+            slider.dispatchEvent(new PointerEvent('pointerup')); }"""
+        )
+        client.patch("/api/learners/objects", json={"recoding": 0.9})  # another window
+        until(lambda: page.input_value("#alpha") == "0.9")
         assert not complaints
 
 
@@ -98,6 +108,7 @@ def test_a_picture_is_taught_once_though_the_answer_was_lost(tmp_path, label):
         page.fill("#name-field", str(label))
         page.click("#teach-button")
         page.locator("#teach-status:has-text('One example')").wait_for()
+        page.locator("#banner").wait_for(state="hidden")
         assert shown(client) == {"line": 1, label: 1 if label == "ring" else 2}
         assert lost == ([200] if label == "ring" else [])
 

@@ -374,6 +374,12 @@ class Desk:
         """Raise where there is no memory for so many classes of a learner that knows some."""
         self._keep_room(int(self.learner.n_features_in_), classes)
 
+    def give_back_room(self) -> None:
+        """Keep no more than is needed for the classes that are known."""
+        if self.is_classifier and self.n_seen:
+            with suppress(ServiceError):
+                self.keep_room(len(self.known()))
+
     def _n_outputs(self, job: TeachJob) -> int | None:
         if self.is_classifier:
             return None
@@ -474,11 +480,12 @@ def _failed(job: TeachJob, error: BaseException) -> ServiceError:
 
 def begun(job: TeachJob, why: str, kind: type[ServiceError] = Begun) -> ServiceError:
     """Return what is told of a block of which a part was learned, and no more will be."""
-    said = f"{why}; {job.done} of {len(job.X)} rows were learned, the others not: send "
-    if job.key is None:
-        error = kind(f"{said}only those")
+    said = f"{why}; {job.done} of {len(job.X)} rows were learned, the others not"
+    if kind is not Begun:  # what would fail again
+        error = kind(said)
+    elif job.key is None:
+        error = Begun(f"{said}: send only those")
     else:  # which makes it safe to send all of it
-        again = Unavailable if kind is Begun else kind
-        error = again(f"{said}all of it again, with the same key")
+        error = Unavailable(f"{said}: send all of it again, with the same key")
     error.learned = job.done
     return error

@@ -85,7 +85,7 @@ class Guard:
             # The service ends, and this took longer than it waits for.
             if reply.begun or scope["type"] != "http":
                 raise
-            await reply.problem(_cut_off(scope["method"]))
+            await reply.problem(_cut_off(scope))
         finally:
             self.arriving.add(-scope.get("imparo.bytes", 0))
             self._tell(scope, reply, time.perf_counter() - start)
@@ -255,9 +255,10 @@ def _noted(scope: Scope, error: ServiceError) -> ServiceError:
     return error
 
 
-def _cut_off(method: str) -> ServiceError:
-    if method in ("GET", "HEAD"):
-        return Unavailable("the service ended before this was answered; try again later")
+def _cut_off(scope: Scope) -> ServiceError:
+    asks = scope["method"] in ("GET", "HEAD") or path_of(scope).endswith(("/ask", "/ask/image"))
+    if asks or scope.get("imparo.key"):  # under its key a lesson is learned once
+        return Unavailable("the service ended before this was answered; send it again later")
     return Begun(
         "the service ended before this was done; it may have been done all the same: look at "
         "the learner before you send it again"

@@ -200,6 +200,7 @@ async def teach_image(
 ) -> Any:
     """Learn what is on an image; under a key that came before, nothing."""
     content = await _image(request)
+    request.scope["imparo.key"] = key is not None
     return _json(await taught_picture(service_of(request), name, label, key, content))
 
 
@@ -269,7 +270,11 @@ async def merge(request: Request, name: Name, wanted: Merge) -> Any:
 
     def work() -> None:
         check_merge(live, other, most)
-        live.learner.merge(other.learner)
+        try:
+            live.learner.merge(other.learner)
+        except BaseException:
+            live.desk.give_back_room()
+            raise
         live.desk.beside(lambda: live.album.adopt(pictures))
         live.desk.reconcile()  # the other may have forgotten a class meanwhile
 

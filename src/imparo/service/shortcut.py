@@ -58,7 +58,9 @@ class Shortcut:
         given = next((value for key, value in scope["headers"] if key == b"content-type"), b"")
         content_type = given.decode("latin-1")
         if kind == "teach":
-            return await taught(self._service, name, parsed(Teach, content_type, body))
+            sent = parsed(Teach, content_type, body)
+            scope["imparo.key"] = sent.key is not None
+            return await taught(self._service, name, sent)
         return await answered(self._service, name, parsed(Ask, content_type, body))
 
 

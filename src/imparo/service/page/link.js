@@ -31,16 +31,16 @@ function later(ms) {
   timer = setTimeout(tick, ms);
 }
 
-/** Runs while no socket is open: asks, and tries a socket again now and then. */
+/** Runs while no socket is open, or an answer was lost: asks, and tries a socket now and then. */
 async function tick() {
-  if (ended || ticking || listening()) return;
+  if (ended || ticking || (listening() && store.online)) return;
   ticking = true;
   try {
     if (!store.online || !store.loaded) await comeBack();
     else if (store.name) await store.refresh();
     else await store.load();
     awayTries = 0;
-    if (store.name && performance.now() >= nextSocket) open();
+    if (store.name && !listening() && performance.now() >= nextSocket) open();
     later(2000);
   } catch (failure) {
     if (failure.status === 404) await store.load().catch(() => {});

@@ -26,6 +26,8 @@ export function setUp() {
     preview();
   });
   slider.addEventListener("change", () => set(Number(slider.value)));
+  // Dragged away and back to where it was, it tells of no change.
+  for (const name of ["pointerup", "pointercancel", "blur"]) slider.addEventListener(name, () => setTimeout(rest));
   auto.addEventListener("change", () => set(auto.checked ? "auto" : Number(slider.value)));
   const refresh = throttled(1500, load);
   const maybe = () => {
@@ -55,6 +57,14 @@ function follow(recoding) {
   auto.checked = recoding.setting === "auto";
   slider.value = recoding.in_use ?? 0;
   value();
+}
+
+function rest() {
+  if (!moving) return;
+  moving = false;
+  if (setting) return;
+  previewAlpha(null);
+  follow(store.state?.recoding);
 }
 
 /** One after the other: of two on their way at once, the first might come last. */
