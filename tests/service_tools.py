@@ -1,5 +1,6 @@
 """The service for tests: in a process of its own, or in this one."""
 
+import asyncio
 import contextlib
 import json
 import socket
@@ -15,6 +16,9 @@ from fastapi.testclient import TestClient
 
 from imparo import persistence
 from imparo.service import Settings, create_app
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+LABELS = ["mug", "ball", "car"] * 20
 
 
 class Served:
@@ -108,6 +112,60 @@ def in_process(folder, *, raises=True, **settings):
         client=("127.0.0.1", 5),
     ) as client:
         yield client
+
+
+def make(client, name="toys", kind="classifier", **more):
+    """Make a learner."""
+    made = client.post("/api/learners", json={"name": name, "kind": kind, **more})
+    assert made.status_code == 201, made.text
+
+
+def teach(client, name="toys", rows=ROWS, labels=LABELS, **more):
+    """Teach rows; return what was answered."""
+    sent = {"inputs": np.asarray(rows).tolist(), "labels": labels, **more}
+    return client.post(f"/api/learners/{name}/teach", json=sent)
+
+
+def live_of(client, name="toys"):
+    """The learner at work behind a client of a service in this process."""
+    return client.app.service.learners.find(name).at_work()
+
+
+@contextlib.contextmanager
+def at_work(live):
+    """Keep a learner at work, and all that is sent to it waiting, until the block's end."""
+    begun, go_on = threading.Event(), threading.Event()
+
+    def work():
+        begun.set()
+        assert go_on.wait(30)
+
+    thread = threading.Thread(target=lambda: asyncio.run(live.change(work)))
+    thread.start()
+    try:
+        assert begun.wait(30)
+        yield
+    finally:
+        go_on.set()
+        thread.join()
+
+
+def slowly(seconds, before=""):
+    """A program that serves a folder, with learners that take so long for a block."""
+    return f"""
+import sys, time
+{before}
+from imparo.lifelong.durable import DurableLearner
+learn = DurableLearner.learn
+def slow(self, X, y):
+    time.sleep({seconds})
+    return learn(self, X, y)
+DurableLearner.learn = slow
+from imparo.service import Settings, serve
+from imparo.service.logs import set_up
+set_up("json", "info")
+serve(Settings(sys.argv[1], port=0))
+"""
 
 
 def populate(client):

@@ -1,107 +1,26 @@
-"""The page in a real browser: things are drawn, taught and known, also after a kill -9.
-
-Needs Chromium on the machine (Debian's package chromium); skipped where there is none.
-"""
+"""The page in a real browser: things are drawn, taught and known, also after a kill -9."""
 
 import os
-import shutil
 import signal
-from contextlib import contextmanager
 
 import pytest
 
+from page_tools import (
+    AWAY,
+    STROKES,
+    browser,
+    card,
+    draw,
+    learner,
+    needs_browser,
+    opened,
+    recognised,
+    shown,
+    teach,
+)
 from service_tools import drawing, served, until
 
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which(
-    "google-chrome"
-)  # fmt: skip
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
-
-_OPTIONS = [
-    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--use-fake-device-for-media-stream", "--use-fake-ui-for-media-stream",
-]  # fmt: skip
-# Where the browser's messages of errors that a test makes itself are allowed.
-_AWAY = ("Failed to load resource", "WebSocket", "ERR_CONNECTION")
-
-
-@contextmanager
-def browser(**settings):
-    """Yield a context of a browser, and what its pages complained of."""
-    with playwright.sync_playwright() as driver:
-        chromium = driver.chromium.launch(executable_path=CHROMIUM, args=_OPTIONS)
-        try:
-            yield chromium.new_context(
-                **{"viewport": {"width": 1280, "height": 900}, **settings}
-            )
-        finally:
-            chromium.close()
-
-
-def opened(context, url, complaints):
-    page = context.new_page()
-    page.set_default_timeout(30_000)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda told: told.type == "error" and complaints.append(told.text))
-    page.goto(url)
-    return page
-
-
-STROKES = {
-    "circle": [[(0.5 + 0.3 * x, 0.5 + 0.3 * y) for x, y in
-                ((1, 0), (0.7, 0.7), (0, 1), (-0.7, 0.7), (-1, 0), (-0.7, -0.7), (0, -1),
-                 (0.7, -0.7), (1, 0))]],
-    "line": [[(0.2, 0.2), (0.8, 0.8)]],
-    "cross": [[(0.2, 0.5), (0.8, 0.5)], [(0.5, 0.2), (0.5, 0.8)]],
-    "corner": [[(0.25, 0.2), (0.25, 0.8), (0.8, 0.8)]],
-}  # fmt: skip
-
-
-def draw(page, kind, shift=0.0):
-    if page.locator("#pad-clear").is_enabled():
-        page.click("#pad-clear")
-    page.locator("#pad").scroll_into_view_if_needed()
-    box = page.locator("#pad").bounding_box()
-    for stroke in STROKES[kind]:
-        for i, (x, y) in enumerate(stroke):
-            place = (
-                box["x"] + (x + shift) * box["width"], box["y"] + (y - shift) * box["height"]
-            )  # fmt: skip
-            page.mouse.move(*place, steps=4)
-            if i == 0:
-                page.mouse.down()
-        page.mouse.up()
-
-
-def card(page, label):
-    return page.locator(f'.class-card[data-label="{label}"]')
-
-
-def teach(page, client, kind, times=3):
-    before = shown(client).get(kind, 0)
-    for k in range(times):
-        page.fill("#name-field", kind)
-        draw(page, kind, shift=0.03 * (k - 1))
-        page.click("#teach-button")
-        until(lambda k=k: shown(client).get(kind, 0) == before + k + 1)
-    card(page, kind).wait_for()
-
-
-def learner(client):
-    found = client.get("/api/learners").json()["learners"]
-    return found[0] if found else None
-
-
-def shown(client):
-    found = learner(client)
-    return {part["label"]: part["shown"] for part in found["classes"]} if found else {}
-
-
-def recognised(page, kind):
-    draw(page, kind, shift=0.02)
-    page.wait_for_selector(f'#answer[data-label="{kind}"]')
+pytestmark = needs_browser
 
 
 def test_three_drawn_classes_then_a_fourth_and_all_is_there_after_a_kill(tmp_path):
@@ -138,7 +57,7 @@ def test_three_drawn_classes_then_a_fourth_and_all_is_there_after_a_kill(tmp_pat
                 assert "12" in page.locator(chart).inner_html()  # examples seen
             assert page.locator("#confusion td").count() >= 9
             assert shown(client) == dict.fromkeys(STROKES, 3)  # asking has taught nothing
-    assert not [said for said in complaints if not said.startswith(_AWAY)], complaints
+    assert not [said for said in complaints if not said.startswith(AWAY)], complaints
 
 
 def thumbnails(page):
@@ -449,7 +368,7 @@ def test_what_the_server_does_not_take_is_told_and_kept(tmp_path):
         page.locator("#image-strip .taught").nth(2).wait_for()
         assert shown(client) == {"ring": 3}
         assert "3 examples" in page.locator("#teach-status").inner_text()
-        assert not [told for told in complaints if not told.startswith(_AWAY)], complaints
+        assert not [told for told in complaints if not told.startswith(AWAY)], complaints
 
 
 def test_the_dialog_says_everything_where_one_looks(tmp_path):
@@ -486,7 +405,7 @@ def test_the_dialog_says_everything_where_one_looks(tmp_path):
         page.click('[data-does="yes signs"]')
         page.locator("#list-told:has-text('is deleted')").wait_for()
         assert page.evaluate(_COVERED, ["#list-told"]) == []
-        assert not [said for said in complaints if not said.startswith(_AWAY)], complaints
+        assert not [said for said in complaints if not said.startswith(AWAY)], complaints
 
 
 def test_with_a_token_the_printed_link_opens_the_page(tmp_path):

@@ -7,10 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 
+from page_tools import AWAY, browser, draw, learner, needs_browser, opened, shown, teach
 from service_tools import served, until
-from test_service_page import _AWAY, browser, draw, learner, opened, pytestmark, shown, teach
 
-__all__ = ["pytestmark"]
+pytestmark = needs_browser
 TOKEN = "a-token-for-the-browser"
 
 
@@ -81,7 +81,7 @@ def test_a_drawing_that_was_not_taught_is_not_called_taught(tmp_path):
         page.click("#teach-button")  # it is still there
         page.locator("#pad-hint:has-text('Taught. Draw the next one.')").wait_for()
         assert shown(client) == {"cross": 1}
-        assert not [told for told in complaints if not told.startswith(_AWAY)], complaints
+        assert not [told for told in complaints if not told.startswith(AWAY)], complaints
 
 
 @pytest.mark.parametrize("label", ["ring", 7])

@@ -18,7 +18,7 @@ import websockets.sync.client
 
 from imparo.service import Settings
 from imparo.service.listening import check_certificate, listen
-from service_tools import in_process, served, until
+from service_tools import in_process, served, slowly, until
 
 
 def make(client, name="toys", **parameters):
@@ -243,21 +243,7 @@ def test_folders_that_are_damaged_are_told_one_by_one(tmp_path, caplog):
 
 def test_a_long_lesson_is_cut_short_and_says_how_far_it_came(tmp_path):
     # Steps of a fifth of a second: the whole would take minutes.
-    program = """
-import sys, time
-import imparo.service.live as live
-live._GRACE = 0.5
-from imparo.lifelong.durable import DurableLearner
-learn = DurableLearner.learn
-def slow(self, X, y):
-    time.sleep(0.2)
-    return learn(self, X, y)
-DurableLearner.learn = slow
-from imparo.service import Settings, serve
-from imparo.service.logs import set_up
-set_up("json", "info")
-serve(Settings(sys.argv[1], port=0))
-"""
+    program = slowly(0.2, before="import imparo.service.live as live; live._GRACE = 0.5")
     told = []
     with served(tmp_path / "learners", program=program) as service:
         with service.client() as client:

@@ -4,7 +4,6 @@ import asyncio
 import gc
 import json
 import logging
-import threading
 import time
 import weakref
 from pathlib import Path
@@ -19,7 +18,7 @@ import imparo
 from imparo import IncrementalClassifier, RandomFeatures
 from imparo.service import Limits, Settings, create_app
 from imparo.service.album import Album
-from service_tools import drawing
+from service_tools import at_work, drawing
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = ["mug", "ball", "car"] * 20
@@ -341,23 +340,13 @@ def test_who_watches_a_busy_learner_hears_of_it_later(tmp_path, monkeypatch):
     with opened(tmp_path, limits=Limits(answer_seconds=0.2)) as client:
         populate(client)
         live = live_of(client)
-        begun, go_on = threading.Event(), threading.Event()
-
-        def hold():
-            begun.set()
-            assert go_on.wait(20)
-
         with client.websocket_connect(
             "/api/learners/toys/stream", headers={"host": "localhost"}
         ) as socket:
-            holding = threading.Thread(target=lambda: asyncio.run(live.change(hold)))
-            holding.start()
-            assert begun.wait(20)
-            socket.send_json({"id": 1, "watch": True})
-            assert socket.receive_json()["id"] == 1
-            time.sleep(0.5)  # longer than it may take to answer
-            go_on.set()
-            holding.join()
+            with at_work(live):
+                socket.send_json({"id": 1, "watch": True})
+                assert socket.receive_json()["id"] == 1
+                time.sleep(0.5)  # longer than it may take to answer
             told = socket.receive_json()
             assert (told["event"], told["state"]["n_seen"]) == ("state", 60)
 

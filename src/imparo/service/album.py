@@ -20,14 +20,13 @@ import numpy as np
 
 from imparo.journal import Journal, decode, encode
 from imparo.service.curves import Curve, FadedMean
+from imparo.service.keys import Keys, Learned
 
 _log = logging.getLogger("imparo.service")
 # Thumbnails of one class, and of all; pairs of labels that the confusion counts.
 _EACH, _ALL, _PAIRS = 6, 2000, 20_000
 # Examples of one class that are kept to judge it by while few are held out, and bytes of all.
 _ROWS, _ROW_BYTES = 4, 2**24
-# Keys of lessons that are known.
-KEYS = 10_000
 # Records are replaced by a snapshot when they take so many bytes.
 _RECORDS = 2**22
 _CURVES = ("accuracy", "error", "milliseconds", "memory")
@@ -51,9 +50,8 @@ class Lesson(NamedTuple):
     seconds : float
     memory : int
         Bytes of the model.
-    keys : sequence of (str, str, int, int, int)
-        Of what was sent under a key: the key, a digest of all that was sent, rows of it that
-        are learned, and the learner's number and examples after them.
+    keys : sequence of Learned
+        Of what was sent under a key.
     """
 
     seen: int
@@ -63,7 +61,7 @@ class Lesson(NamedTuple):
     squares: float | None
     seconds: float
     memory: int
-    keys: Sequence[tuple[str, str, int, int, int]] = ()
+    keys: Sequence[Learned] = ()
 
 
 def key_of(label: Any) -> str:
@@ -103,14 +101,15 @@ class Album:
         self.examples: dict[str, list[Any]] = {}
         self.curves = {name: Curve() for name in _CURVES}
         self.means = {name: FadedMean() for name in ("accuracy", "error", "milliseconds")}
-        self.keys: dict[str, tuple[str, int, int, int]] = {}
+        self.keys = Keys()
         self._drawn = 0
 
     # Changes.
 
     def note(self, lesson: Lesson) -> None:
         """Count examples that were learned."""
-        self._change({"op": "lesson", "lesson": list(lesson)})
+        keys = [list(one) for one in lesson.keys]
+        self._change({"op": "lesson", "lesson": [*lesson[:-1], keys]})
 
     def wants_picture(self, label: Any) -> bool:
         """Return whether there is room for a thumbnail of this class."""
@@ -213,8 +212,7 @@ class Album:
         for shown, answered, count in lesson.pairs:
             if (shown, answered) in self.confusion or len(self.confusion) < _PAIRS:
                 self.confusion[shown, answered] += count
-        for sent in lesson.keys:
-            self._remember(*sent)
+        self.keys.add(Learned(*one) for one in lesson.keys)
         if lesson.right is not None:
             mean = self.means["accuracy"].add(lesson.right / lesson.n, lesson.n)
             self.curves["accuracy"].add(lesson.seen, mean)
@@ -225,12 +223,6 @@ class Album:
         self.means["milliseconds"].add(each, lesson.n)
         self.curves["milliseconds"].add(lesson.seen, each)
         self.curves["memory"].add(lesson.seen, float(lesson.memory))
-
-    def _remember(self, key: str, digest: str, rows: int, number: int, seen: int) -> None:
-        self.keys.pop(key, None)  # the youngest is the last
-        self.keys[key] = (digest, rows, number, seen)
-        while len(self.keys) > KEYS:
-            del self.keys[next(iter(self.keys))]
 
     def _labels(self) -> set[str]:
         pairs = (label for pair in self.confusion for label in pair)
@@ -314,7 +306,7 @@ class Album:
             "curves": {name: curve.state() for name, curve in self.curves.items()},
             "means": {name: [m.total, m.weight] for name, m in self.means.items()},
             "drawn": self._drawn,
-            "keys": [[key, *place] for key, place in self.keys.items()],
+            "keys": list(map(list, self.keys)),
         }
 
     @classmethod
@@ -351,8 +343,7 @@ class Album:
         self.curves = {name: Curve.of(state["curves"][name]) for name in _CURVES}
         self.means = {name: FadedMean(*found) for name, found in state["means"].items()}
         self._drawn = int(state["drawn"])
-        for sent in state.get("keys", []):
-            self._remember(*sent)
+        self.keys.add(Learned(*one) for one in state.get("keys", []))
 
     def close(self) -> None:
         """Make the rest durable."""

@@ -3,7 +3,6 @@
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -15,18 +14,12 @@ from sklearn.exceptions import NotFittedError
 
 import imparo.lifelong
 from imparo.engine import Array
-from imparo.service.album import KEYS, Lesson, key_of, open_album
+from imparo.service.album import Album, Lesson, key_of
 from imparo.service.answering import answers_of
-from imparo.service.errors import (
-    Begun,
-    Conflict,
-    Refused,
-    ServiceError,
-    TooMuch,
-    Unavailable,
-    explained,
-)
-from imparo.service.jobs import AskJob, CallJob, Job, Key, TeachJob
+from imparo.service.beside import Beside
+from imparo.service.errors import Conflict, Refused, ServiceError, TooMuch, explained
+from imparo.service.jobs import AskJob, CallJob, Job, TeachJob, failed
+from imparo.service.keys import Key, Keys, Learned
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted, check_features, size_of
 from imparo.service.settings import Limits
@@ -40,8 +33,6 @@ _ROOM, _MOST = 16, 1024
 # Seconds that learning may take while others wait: with less there is room for twice as many
 # rows, with twice as much for half of them.
 _ROUND = 0.02
-# Seconds after which an album that failed is tried again.
-_AGAIN = 10.0
 # Lessons after which the size of the model is looked at again.
 _WEIGH = 64
 # Rows that are answered by one product, and numbers of one answer.
@@ -85,15 +76,13 @@ class Desk:
         self.learner: Any = imparo.lifelong.open(folder / "learner", sync=sync)
         self._opened = time.perf_counter() - start
         self.is_classifier = is_classifier(self.learner._learner)
-        self._folder, self._again = folder / "album", 0.0
         try:
-            self.album = open_album(self._folder)
+            self.beside = Beside(folder / "album", self.name, self._told)
         except BaseException:
             self.learner.close()
             raise
-        self.reconcile()
-        #: Of lessons that the album could not take yet.
-        self._keys: dict[str, tuple[str, int, int, int]] = {}
+        self.beside.reconcile()
+        self._unkept = Keys()  # which the album could not take yet
         self.room, self.asked = _ROOM, _ASKED
         self._memory, self._since_weighed = 0, _WEIGH
         self._learned = 0.0  # seconds of learning so far
@@ -108,46 +97,15 @@ class Desk:
         finally:
             self._pace_answers()
 
-    def beside(self, work: Callable[[], object]) -> bool:
-        """Do something to the album, after the learner was changed: that counts, and stays.
+    @property
+    def album(self) -> Album:
+        """What is told beside the learner."""
+        return self.beside.album
 
-        Returns
-        -------
-        bool
-            Whether it is kept.
-        """
-        try:
-            work()
-            return True
-        except Exception as error:
-            # A journal takes nothing more after the disk has failed once: open it anew, but
-            # not for each example, and do not tell of each.
-            if time.monotonic() < self._again:
-                return False
-            self._again = time.monotonic() + _AGAIN
-            _log.error("pictures and curves could not be kept", exc_info=error,
-                       extra={"learner": self.name})  # fmt: skip
-            self._reopen()
-            return False
-
-    def _reopen(self) -> None:
-        with suppress(OSError):  # it has been told
-            self.album.close()
-        try:
-            self.album = open_album(self._folder)
-            self.reconcile()
-        except Exception as error:
-            _log.error("pictures and curves could not be opened again", exc_info=error,
-                       extra={"learner": self.name})  # fmt: skip
-
-    def reconcile(self) -> None:
-        """Let the album tell of no class that the learner does not know.
-
-        The album is written after the learner; a process may end between the two.
-        """
-        if self.is_classifier:
-            own = {key_of(self.learner.unknown_label)}
-            self.beside(lambda: self.album.keep_only(self.known() | own))
+    def _told(self) -> set[str] | None:
+        return (
+            {*self.known(), key_of(self.learner.unknown_label)} if self.is_classifier else None
+        )
 
     def known(self) -> set[str]:
         """Return the keys of the classes that the learner knows."""
@@ -197,15 +155,16 @@ class Desk:
 
     def _recall(self, job: TeachJob, key: Key) -> None:
         """Go on after the rows that were learned under the same key."""
-        known = self._keys.get(key.name) or self.album.keys.get(key.name)
-        digest, rows, number, seen = known or (key.digest, 0, 0, 0)
-        if digest != key.digest:
+        known = self._unkept.get(key.name) or self.album.keys.get(key.name)
+        if known is None:
+            return
+        if known.digest != key.digest:
             raise Refused(
                 f"the key {key.name!r} came before, with another lesson; give each lesson a "
                 "key of its own"
             )
-        if rows > job.done:
-            job.done, job.number, job.seen = rows, number, seen
+        if known.rows > job.done:
+            job.done, job.number, job.seen = known.rows, known.number, known.seen
             if self.is_classifier:
                 told = job.answers or []
                 job.answers = told + [None] * (job.done - len(told))
@@ -219,7 +178,7 @@ class Desk:
             # One of them is refused: each by itself, and only that one fails.
             return [told for job in jobs for told in self._teach_one(job, len(job.X))]
         except BaseException as error:
-            return [(job, None, _failed(job, error)) for job in jobs]
+            return [(job, None, failed(job, error)) for job in jobs]
         return [(job, job, None) for job in jobs]
 
     def _teach_one(self, job: TeachJob, most: int) -> list[Outcome]:
@@ -228,7 +187,7 @@ class Desk:
         try:
             self._learn([(job, job.X[part], job.y[part])])
         except BaseException as error:
-            return [(job, None, _failed(job, error))]
+            return [(job, None, failed(job, error))]
         return [] if job.done < len(job.X) else [(job, job, None)]
 
     def _learn(self, parts: list[tuple[TeachJob, Array, Any]]) -> None:
@@ -247,20 +206,18 @@ class Desk:
         self._learned += seconds
         self._pace(len(X), seconds)
         seen = int(self.learner.n_seen_)
-        for job, rows, _ in parts:
-            if job.key is not None:
-                name, digest = job.key
-                self._keys[name] = (digest, job.done + len(rows), number, seen)
-        keys = [(name, *place) for name, place in self._keys.items()]
-        if self.beside(partial(self._note, y, answers, squares, seconds, seen, keys)):
-            self._keys.clear()
-        while len(self._keys) > KEYS:
-            del self._keys[next(iter(self._keys))]
+        self._unkept.add(
+            Learned(*job.key, job.done + len(rows), number, seen)
+            for job, rows, _ in parts
+            if job.key is not None
+        )
+        if self.beside.do(partial(self._note, y, answers, squares, seconds, seen)):
+            self._unkept.clear()
         for i in kept:
-            self.beside(partial(self.album.add_example, y[i], X[i]))
+            self.beside.do(partial(self.album.add_example, y[i], X[i]))
         for job, _, _ in parts:
             for label, jpeg in job.pictures:
-                self.beside(partial(self.album.add_picture, label, jpeg))
+                self.beside.do(partial(self.album.add_picture, label, jpeg))
             job.pictures = []
         self._pace_answers()
         place = 0
@@ -312,7 +269,6 @@ class Desk:
         squares: float | None,
         seconds: float,
         seen: int,
-        keys: list[tuple[str, str, int, int, int]],
     ) -> None:
         pairs: Counter[tuple[str, str]] = Counter()
         right = None
@@ -322,6 +278,7 @@ class Desk:
         told = [(shown, said, count) for (shown, said), count in pairs.items()]
         memory, n = self._weigh(), len(y)
         self._metrics.learned(self.name, n, seconds, memory)
+        keys = list(self._unkept)
         self.album.note(Lesson(seen, n, told, right, squares, seconds, memory, keys))
 
     def _weigh(self) -> int:
@@ -454,11 +411,7 @@ class Desk:
 
     def close(self) -> None:
         """Make everything durable, and the next start quick."""
-        try:
-            self.album.close()
-        except OSError as error:
-            _log.error("the last pictures and curves were not kept", exc_info=error,
-                       extra={"learner": self.name})  # fmt: skip
+        self.beside.close()
         self._wanted = Wanted()  # which knows who knows this: all would wait for a collection
         if self._learned > _LONG or self._opened > _SLOW:
             try:
@@ -467,25 +420,3 @@ class Desk:
                 _log.warning("no snapshot at the end", exc_info=error,
                              extra={"learner": self.name})  # fmt: skip
         self.learner.close()
-
-
-def _failed(job: TeachJob, error: BaseException) -> ServiceError:
-    """Return what is told of a block that was not learned, or not all of it."""
-    told = explained(error)
-    if not job.done:
-        return told
-    said = str(told).removesuffix("; nothing was done")
-    return begun(job, said, type(told) if told.retry_after is None else Begun)
-
-
-def begun(job: TeachJob, why: str, kind: type[ServiceError] = Begun) -> ServiceError:
-    """Return what is told of a block of which a part was learned, and no more will be."""
-    said = f"{why}; {job.done} of {len(job.X)} rows were learned, the others not"
-    if kind is not Begun:  # what would fail again
-        error = kind(said)
-    elif job.key is None:
-        error = Begun(f"{said}: send only those")
-    else:  # which makes it safe to send all of it
-        error = Unavailable(f"{said}: send all of it again, with the same key")
-    error.learned = job.done
-    return error

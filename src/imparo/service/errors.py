@@ -96,7 +96,7 @@ class Throttled(ServiceError):
 
 
 class Unavailable(ServiceError):
-    """What it needs does not work at present; nothing was changed."""
+    """What it needs does not work at present; to send it again does nothing twice."""
 
     status = 503
     retry_after = 30

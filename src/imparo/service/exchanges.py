@@ -8,7 +8,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from imparo.service.errors import Malformed, Refused, WrongKind
-from imparo.service.jobs import Key
+from imparo.service.keys import Key
 from imparo.service.labels import Label, check_label
 from imparo.service.schemas import Ask, Teach
 from imparo.service.service import Service

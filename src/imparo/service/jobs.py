@@ -4,22 +4,16 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from imparo.engine import Array
-from imparo.service.errors import Busy
+from imparo.service.errors import Begun, Busy, ServiceError, Unavailable, explained
+from imparo.service.keys import Key
 
 # Numbers that count as one row of what may wait.
 _ROW = 1024
-
-
-class Key(NamedTuple):
-    """The key of a lesson, and a digest of what came with it."""
-
-    name: str
-    digest: str
 
 
 def _no_rows() -> Array:
@@ -199,3 +193,25 @@ def deliver(outcomes: Iterable[tuple[Job, Any, BaseException | None]]) -> None:
             job.future.set_exception(error)
         else:
             job.future.set_result(result)
+
+
+def failed(job: TeachJob, error: BaseException) -> ServiceError:
+    """Return what is told of a block that was not learned, or not all of it."""
+    told = explained(error)
+    if not job.done:
+        return told
+    said = str(told).removesuffix("; nothing was done")
+    return begun(job, said, type(told) if told.retry_after is None else Begun)
+
+
+def begun(job: TeachJob, why: str, kind: type[ServiceError] = Begun) -> ServiceError:
+    """Return what is told of a block of which a part was learned, and no more will be."""
+    said = f"{why}; {job.done} of {len(job.X)} rows were learned, the others not"
+    if kind is not Begun:  # what would fail again
+        error = kind(said)
+    elif job.key is None:
+        error = Begun(f"{said}: send only those")
+    else:  # which makes it safe to send all of it
+        error = Unavailable(f"{said}: send all of it again, with the same key")
+    error.learned = job.done
+    return error

@@ -16,9 +16,10 @@ from typing import Any, TypeVar
 
 from imparo.engine import Array
 from imparo.service.album import Album
-from imparo.service.desk import Desk, Outcome, begun
+from imparo.service.desk import Desk, Outcome
 from imparo.service.errors import Busy, Missing, ServiceError, Unavailable, explained
-from imparo.service.jobs import AskJob, CallJob, Job, Key, Lane, TeachJob, deliver
+from imparo.service.jobs import AskJob, CallJob, Job, Lane, TeachJob, begun, deliver
+from imparo.service.keys import Key
 from imparo.service.metrics import Metrics
 from imparo.service.recipes import Wanted
 from imparo.service.settings import Limits

@@ -57,8 +57,6 @@ _LESSON, _QUESTION = (
                      "content": {"application/json": {"schema": model.model_json_schema()}}}}
     for model in (Teach, Ask)
 )  # fmt: skip
-# Files of exported learners that are made or sent at the same time.
-_EXPORTS = 8
 _FILE: dict[str, Any] = {
     "requestBody": {
         "required": True,
@@ -238,7 +236,7 @@ async def forget(request: Request, name: Name, wanted: Forget) -> Any:
 
     def work() -> None:
         live.learner.forget(wanted.label)
-        live.desk.beside(lambda: live.album.forget(wanted.label))
+        live.desk.beside.do(lambda: live.album.forget(wanted.label))
 
     return await _state(request, name, work)
 
@@ -251,7 +249,7 @@ async def rename(request: Request, name: Name, wanted: Rename) -> Any:
 
     def work() -> None:
         live.learner.rename(wanted.label, wanted.new)
-        live.desk.beside(lambda: live.album.rename(wanted.label, wanted.new))
+        live.desk.beside.do(lambda: live.album.rename(wanted.label, wanted.new))
 
     return await _state(request, name, work)
 
@@ -275,8 +273,8 @@ async def merge(request: Request, name: Name, wanted: Merge) -> Any:
         except BaseException:
             live.desk.give_back_room()
             raise
-        live.desk.beside(lambda: live.album.adopt(pictures))
-        live.desk.reconcile()  # the other may have forgotten a class meanwhile
+        live.desk.beside.do(lambda: live.album.adopt(pictures))
+        live.desk.beside.reconcile()  # the other may have forgotten a class meanwhile
 
     return await _state(request, name, work)
 
@@ -290,18 +288,14 @@ async def export(request: Request, name: Name) -> Response:
     service = service_of(request)
     entry = service.learners.find(name)
     live = entry.at_work()
-    if service.exports >= _EXPORTS:
-        raise Busy(f"{_EXPORTS} learners are being exported already; try again in a second")
-    service.exports += 1
-
-    def ended() -> None:
-        service.exports -= 1
-
+    if service.exporting.locked():  # for as long as others read: nobody waits for that
+        raise Busy("too many learners are being exported already; try again in a second")
+    await service.exporting.acquire()
     try:
         file = await live.look(lambda: moving.exported(live, entry.about))
-        return moving.Sent(file, moving.as_file_name(entry), ended)
+        return moving.Sent(file, moving.as_file_name(entry), service.exporting.release)
     except BaseException:
-        ended()
+        service.exporting.release()
         raise
 
 

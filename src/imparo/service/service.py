@@ -19,6 +19,8 @@ from imparo.service.settings import Limits, Settings
 
 # Images that are decoded and looked at at the same time, and that may wait for it.
 _HANDS, _QUEUE = 2, 64
+# Files of exported learners that are made or sent at the same time.
+_EXPORTS = 8
 FEATURES = {
     "vectors": "Rows of numbers, whatever they are made of.",
     "pixels": "Drawings, cut out and centred to 28 x 28 pixels.",
@@ -46,9 +48,7 @@ class Service:
         self.robots = 0
         self.sockets = 0
         self.streams: set[Any] = set()
-        #: Exported learners on their way.
-        self.exports = 0
-        self.importing = asyncio.Semaphore(1)
+        self.importing, self.exporting = asyncio.Semaphore(1), asyncio.Semaphore(_EXPORTS)
         self._pool = ThreadPoolExecutor(_HANDS, thread_name_prefix="imparo-images")
         self._images = 0
         self._network: network.Network | None = None

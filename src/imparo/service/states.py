@@ -43,7 +43,7 @@ async def state_of(entry: "Entry", work: Callable[[], object] | None = None) -> 
 
 
 def told(entry: "Entry") -> dict[str, Any]:
-    """Return the same, in the thread of the learner, or while it has nothing to do."""
+    """Return the state of a learner; in its thread, or while it has nothing to do."""
     about = {
         "name": entry.name, "kind": entry.about["kind"], "features": entry.about["features"],
         "created": entry.about["created"], "n_inputs": entry.about.get("n_inputs"),

@@ -60,8 +60,6 @@ async function once(path, { method = "GET", json, body, type, timeout = 20000 })
   }
   const after = Number(response.headers.get("Retry-After"));
   const said = typeof answer?.error === "string" ? answer.error : `The server answered ${response.status}.`;
-  // Whether it was done is not known: as if no answer had come.
-  if (answer?.learned === null) throw new Failure(said, 0, 1);
   throw new Failure(said, response.status, after > 0 ? Math.min(after, 30) : 1);
 }
 
