@@ -205,18 +205,24 @@ def unchanged(model, before):
 # Rows that are made slowly, and written down whenever they are
 
 
-def slow_parts(X, y, cuts, log, seconds=0.0, weight=None):
+def slow_parts(X, y, cuts, log, seconds=0.0, weight=None, gate=None):
     """Return delayed pairs that add a line to a file before they are made.
 
-    Nothing of this file is needed to make them: workers do not see it.
+    With a gate, whoever finds four lines waits until that file is there. Nothing of this
+    file is needed to make them: workers do not see it.
     """
 
     def made(number, block, outputs, weight):
         import os
         import time
 
-        with open(log, "a") as file:
+        with open(log, "a+") as file:
+            file.seek(0)
+            before = len(file.readlines())
             file.write(f"{number} {os.getpid()} {time.time()}\n")
+        until = time.monotonic() + 60
+        while gate and before >= 4 and not os.path.exists(gate) and time.monotonic() < until:
+            time.sleep(0.01)
         time.sleep(seconds)
         return (block, outputs) if weight is None else (block, outputs, weight)
 

@@ -1,6 +1,7 @@
 """Rows on a cluster that cannot be used: one clear sentence, and the model as it was."""
 
 import asyncio
+import time
 
 import dask
 import dask.array as da
@@ -310,10 +311,13 @@ def test_progress_that_raises(client, machine, tmp_path):
         raise KeyboardInterrupt
 
     machine.set_params(progress=interrupt)
-    parts = slow_parts(X, y, SEVEN, tmp_path / "log", seconds=0.4)
+    log, gate = tmp_path / "log", tmp_path / "gate"
+    parts = slow_parts(X, y, SEVEN, log, seconds=0.1, gate=gate)
     refused(machine, parts, error=KeyboardInterrupt)
     assert tasks_left(client) == 0
-    assert 1 <= len(looks(tmp_path / "log")) < 7
+    gate.touch()  # what a worker has begun it ends; what it has not, it never begins
+    client.submit(time.sleep, 0.3, pure=False).result()
+    assert 1 <= len(looks(log)) < 7
 
 
 # What stands for a cluster
