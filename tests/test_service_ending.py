@@ -141,6 +141,7 @@ def test_who_does_not_read_does_not_hold_up_the_end(tmp_path):
                 b"websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
                 b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
             )
+            assert bare.recv(2**16)[:12] == b"HTTP/1.1 101"
             text = json.dumps({"id": 1, "ask": {"inputs": [[1, 0, 0]] * 1500}}).encode()
             bare.settimeout(1.0)
             with contextlib.suppress(OSError):
