@@ -16,7 +16,7 @@ from fastapi.testclient import TestClient
 
 import imparo
 from imparo import IncrementalClassifier, RandomFeatures
-from imparo.service import Limits, Settings, create_app
+from imparo.service import Limits, Settings, beside, create_app
 from imparo.service.album import Album
 from service_tools import at_work, drawing
 
@@ -117,6 +117,71 @@ def test_an_album_that_failed_is_opened_again_and_told_once(tmp_path, caplog):
         assert before["accuracy"][-1][0] == 360
     with opened(tmp_path) as client:
         assert client.get("/api/learners/toys/history").json() == before
+
+
+def test_an_album_that_goes_on_failing_is_not_opened_for_each_lesson(
+    tmp_path, caplog, monkeypatch
+):
+    def refuse(*_):
+        raise OSError(28, "No space left on device")
+
+    with opened(tmp_path) as client:
+        populate(client)
+        n, often, open_album = state(client)["n_seen"], [], beside.open_album
+        monkeypatch.setattr(Album, "_change", refuse)
+        monkeypatch.setattr(beside, "open_album", lambda at: often.append(at) or open_album(at))
+        with caplog.at_level(logging.ERROR, "imparo.service"):
+            for k in range(1, 6):
+                assert teach(client).json()["n_seen"] == n * (k + 1)
+        assert len(often) == 1
+        told = [one for one in caplog.records if "could not be kept" in one.message]
+        assert len(told) == 1
+
+
+def test_what_was_forgotten_while_the_album_failed_is_gone_from_it(tmp_path, monkeypatch):
+    with opened(tmp_path) as client:
+        populate(client)
+        label = state(client)["classes"][0]["label"]
+        appender, fails = live_of(client).album._journal, [OSError(5, "Input/output error")]
+
+        def append(payload):
+            if fails:
+                raise fails.pop()
+            return type(appender).append(appender, payload)
+
+        monkeypatch.setattr(appender, "append", append)
+        told = client.post("/api/learners/toys/forget", json={"label": label})
+        assert told.is_success
+        assert fails == []
+        labels = client.get("/api/learners/toys/history").json()["confusion"]["labels"]
+        assert labels
+        assert label not in labels
+
+
+def test_a_learner_whose_album_cannot_be_opened_again_is_taught_and_told_of(
+    tmp_path, monkeypatch
+):
+    def refuse(*_):
+        raise OSError(30, "Read-only file system")
+
+    with opened(tmp_path) as client:
+        populate(client)
+        n, sent = state(client)["n_seen"], {"inputs": ROWS[0].tolist()}
+        with monkeypatch.context() as patch:
+            patch.setattr(Album, "_change", refuse)
+            patch.setattr(beside, "open_album", refuse)
+            assert teach(client).is_success
+            assert (state(client)["status"], state(client)["n_seen"]) == ("open", 2 * n)
+            assert client.get("/api/learners").json()["learners"][0]["n_seen"] == 2 * n
+            assert client.post("/api/learners/toys/ask", json=sent).is_success
+            assert client.get("/api/learners/toys/history").is_success
+            assert client.get("/api/learners/toys/export").is_success
+        live_of(client).desk.beside._again = 0.0
+        disk = state(client)["disk"]
+        assert teach(client).is_success
+        assert teach(client).is_success
+        assert state(client)["disk"] > disk
+        assert client.get("/api/learners/toys/history").json()["accuracy"][-1][0] == 4 * n
 
 
 # Learners that are deleted.
