@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 from fastapi.testclient import TestClient
 
+from forked import Forked
 from imparo import persistence
 from imparo.service import Settings, create_app
 
@@ -35,13 +36,17 @@ class Served:
     """
 
     def __init__(self, folder, *options, prefix=(), env=None, program=None):
-        command = ["-m", "imparo", "serve", str(folder), "--port", "0", "--log", "json"]
-        if program is not None:
-            command = ["-c", program, str(folder)]
-        self.process = subprocess.Popen(
-            [*prefix, sys.executable, *command, *map(str, options)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
-        )  # fmt: skip
+        arguments = ["serve", str(folder), "--port", "0", "--log", "json", *map(str, options)]
+        if prefix or env or program:
+            command = ["-m", "imparo", *arguments]
+            if program is not None:
+                command = ["-c", program, str(folder), *map(str, options)]
+            self.process = subprocess.Popen(
+                [*prefix, sys.executable, *command],
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env,
+            )  # fmt: skip
+        else:
+            self.process = Forked(arguments)
         self.log, self.said = [], []
         for line in self.process.stderr:
             self._keep(line)
