@@ -246,6 +246,25 @@ def connected(service, seconds=30.0):
         yield bare
 
 
+@contextlib.contextmanager
+def upgraded(service, seconds=30.0):
+    """A bare socket to the learner "toys" that has become a WebSocket."""
+    with connected(service, seconds) as bare:
+        bare.sendall(
+            b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\n"
+            b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
+        )
+        assert bare.recv(2**16).startswith(b"HTTP/1.1 101")  # what came before is lost
+        yield bare
+
+
+def flood(bare, message):
+    """Send the same again and again, until that fails or it was taken ten thousand times."""
+    for _ in range(10_000):
+        bare.sendall(message)
+
+
 def answer_of(bare):
     """Read until the other end closes; return the status and all that was read."""
     received = b""

@@ -15,6 +15,7 @@ from service_tools import (
     LABELS,
     ROWS,
     connected,
+    flood,
     frame,
     in_process,
     live_of,
@@ -23,6 +24,7 @@ from service_tools import (
     slowly,
     teach,
     until,
+    upgraded,
 )
 
 
@@ -129,27 +131,16 @@ def test_streams_answer_what_they_have_taken_before_the_service_ends(tmp_path):
         assert service.bugs() == []
 
 
-def send_for_ever(bare, message):
-    while True:
-        bare.sendall(message)
-
-
 def test_who_does_not_read_does_not_hold_up_the_end(tmp_path):
     with served(tmp_path / "learners") as service:
         with service.client() as client:
             make(client)
             assert teach(client).is_success
-        with connected(service) as bare:
-            bare.sendall(
-                b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: "
-                b"websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-            )
-            assert bare.recv(2**16)[:12] == b"HTTP/1.1 101"
+        with upgraded(service) as bare:
             text = json.dumps({"id": 1, "ask": {"inputs": [[1, 0, 0]] * 1500}}).encode()
             bare.settimeout(2.0)
             with pytest.raises(TimeoutError):  # once nothing goes in any more
-                send_for_ever(bare, frame(text))
+                flood(bare, frame(text))
             start = time.monotonic()
             service.process.send_signal(signal.SIGTERM)
             assert service.process.wait(20) == 0

@@ -35,6 +35,7 @@ from service_tools import (
     kept,
     populate,
     served,
+    upgraded,
 )
 
 TOKEN = "a-token-of-sixteen-or-more"
@@ -683,13 +684,7 @@ def test_a_socket_to_a_learner_of_a_long_foreign_name_is_closed_with_a_sentence(
      frame(b"\x03\xe8" + b"\xff" * 9, 8), bytes([0xC1, 0x80, 0, 0, 0, 0])],
 )  # fmt: skip
 def test_what_is_no_frame_ends_its_socket_and_no_other(patient, frames):
-    with connected(patient) as bare:
-        bare.sendall(
-            b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\n"
-            b"Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-            b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-        )
-        assert bare.recv(4096).startswith(b"HTTP/1.1 101")
+    with upgraded(patient) as bare:
         with contextlib.suppress(ConnectionError):
             bare.sendall(frames)
         answer_of(bare)

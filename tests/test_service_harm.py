@@ -19,7 +19,7 @@ from imparo.engine.inverse_roots import absorb_rows
 from imparo.journal import decode, encode
 from imparo.service.curves import Curve
 from imparo.service.settings import Limits
-from service_tools import answer_of, connected, frame, in_process, served
+from service_tools import answer_of, connected, flood, frame, in_process, served, upgraded
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = ["mug", "ball", "car"] * 20
@@ -211,43 +211,35 @@ def test_who_does_not_read_is_left(tmp_path):
             bare.sendall(b"GET /api/learners/toys/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
             time.sleep(3)
             assert len(answer_of(bare)[1]) < size
+        assert service.bugs() == []
+
+
+def test_who_does_not_read_pongs_is_left_before_there_are_many(tmp_path):
+    program = HASTY.format(limits="body_seconds=60")
+    with served(tmp_path / "learners", program=program) as service:
+        with service.client() as http:
+            make(http)
         before = service.memory
-        with connected(service) as bare:
-            bare.sendall(
-                b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: "
-                b"websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-            )
-            pings = frame(b"x" * 120, opcode=9) * 1000
-            ended = False
-            for _ in range(500):
-                try:
-                    bare.sendall(pings)
-                except OSError:
-                    ended = True
-                    break
-            assert ended
+        with upgraded(service) as bare, pytest.raises(ConnectionError):
+            flood(bare, frame(b"x" * 120, opcode=9) * 100)
         assert service.memory < before + 2**25
         assert service.bugs() == []
 
 
-def test_a_message_that_does_not_end_is_not_waited_for(tmp_path):
-    program = HASTY.format(limits="body_seconds=0.5, arriving_bytes=2**20")
-    with served(tmp_path / "learners", program=program) as service:
+@pytest.mark.parametrize(
+    ("limits", "size"),
+    [("body_seconds=0.5", 1000), ("body_seconds=60, arriving_bytes=2**20", 2 * 2**20)],
+    ids=["too slow", "too much"],
+)
+def test_a_message_that_does_not_end_is_not_waited_for(tmp_path, limits, size):
+    with served(tmp_path / "learners", program=HASTY.format(limits=limits)) as service:
         with service.client() as http:
             make(http)
-        for size in (1000, 2 * 2**20):  # too slow, and more than may arrive
-            with connected(service, seconds=10) as bare:  # pings would end it after 40
-                bare.sendall(
-                    b"GET /api/learners/toys/stream HTTP/1.1\r\nHost: localhost\r\nUpgrade: "
-                    b"websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-                    b"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-                )
-                assert bare.recv(2**16)[:12] == b"HTTP/1.1 101"  # what came before is lost
-                head = b"\x81\xff" + struct.pack(">Q", 2**22) + b"\0\0\0\0"
-                with contextlib.suppress(ConnectionError):
-                    bare.sendall(head + b" " * size)
-                    answer_of(bare)  # until it is closed
+        with upgraded(service, seconds=10) as bare:  # pings would end it after 40
+            head = b"\x81\xff" + struct.pack(">Q", 2**22) + b"\0\0\0\0"
+            with contextlib.suppress(ConnectionError):
+                bare.sendall(head + b" " * size)
+                answer_of(bare)  # until it is closed
         with service.client() as http:  # and there is room again
             assert teach(http).is_success
 

@@ -56,7 +56,7 @@ class Teacher(threading.Thread):
 
 @pytest.mark.parametrize(
     ("lives", "how"),
-    [(2, signal.SIGKILL), pytest.param(25, signal.SIGKILL, marks=pytest.mark.slow),
+    [(3, signal.SIGKILL), pytest.param(25, signal.SIGKILL, marks=pytest.mark.slow),
      (2, signal.SIGTERM)],
 )  # fmt: skip
 def test_what_was_acknowledged_is_there_whatever_ends_the_service(tmp_path, lives, how):
