@@ -1,5 +1,6 @@
 """``imparo dynamics`` as a person uses it, who also makes mistakes."""
 
+import contextlib
 import json
 import os
 import re
@@ -163,13 +164,22 @@ def test_a_mistake_is_one_line_of_a_process_and_its_exit_code(here):
     assert err == "Error: there is no file or folder missing.npz\n"
 
 
+def written(folder):
+    """Bytes in the folder, where a file may be renamed or removed at any moment."""
+    size = 0
+    for file in folder.glob("*"):
+        with contextlib.suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size
+
+
 @pytest.mark.parametrize("how", [pytest.param("SIGKILL", marks=pytest.mark.slow), "SIGINT"])
 def test_an_interrupted_stream_has_kept_what_it_has_learned(here, tmp_path, how):
     folder = tmp_path / "kept"
     running = process(*with_robot("stream", "long.npz", *GIVEN, "--keep", folder))
     first, end = None, time.monotonic() + 60
     while time.monotonic() < end and running.poll() is None:
-        size = sum(file.stat().st_size for file in folder.glob("*")) if folder.exists() else 0
+        size = written(folder)
         first = size if first is None and size else first
         if first is not None and size > first + 30_000:
             break

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 
 from page_tools import (
     AWAY,
@@ -306,7 +307,9 @@ def test_what_is_shown_fits_the_learner(tmp_path):
 
 
 def wait_for(page, held):
+    patience = time.monotonic() + 30
     while not held:
+        assert time.monotonic() < patience, "nothing was asked for"
         page.wait_for_timeout(10)  # the browser's messages come in meanwhile
     return held.pop()
 
