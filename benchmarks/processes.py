@@ -1,7 +1,6 @@
 """A scheduler and workers of Dask as processes of their own, for benchmarks and tests."""
 
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ _SECONDS = 60
 
 
 class Processes:
-    """A scheduler and workers on this machine, ended when the block is left.
+    """A scheduler and workers on this machine, killed when the block is left.
 
     Parameters
     ----------
@@ -34,7 +33,10 @@ class Processes:
     ) -> None:  # fmt: skip
         self._count, self._threads, self._memory = workers, threads, memory
         self._nanny, self._env = nanny, env or {}
-        self._folder = tempfile.TemporaryDirectory(prefix="imparo-dask-")
+        self._folder = tempfile.TemporaryDirectory(
+            prefix="imparo-dask-",
+            ignore_cleanup_errors=True,  # a worker ends a moment after who watched it
+        )
         self.scheduler: subprocess.Popen[bytes] | None = None
         self.workers: list[subprocess.Popen[bytes]] = []
         self.address = ""
@@ -92,16 +94,12 @@ class Processes:
         return "\n".join(p.read_text() for p in sorted(Path(self._folder.name).glob("*.log")))
 
     def __exit__(self, *_: object) -> None:
-        for process in [*self.workers, self.scheduler]:
-            if process is not None and process.poll() is None:
-                process.send_signal(signal.SIGTERM)
-        for process in [*self.workers, self.scheduler]:
-            if process is not None:
-                try:
-                    process.wait(10)
-                except subprocess.TimeoutExpired:
-                    process.kill()
-                    process.wait()
+        # Killed: asked to end, a worker may wait ten seconds for a scheduler that has ended.
+        started = [process for process in [*self.workers, self.scheduler] if process]
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
         self._folder.cleanup()
 
 

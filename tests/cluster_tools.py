@@ -39,7 +39,7 @@ def shared_client(config):
         def end():
             for client in [config.stash[_SHARED], *team._CLIENTS.values()]:
                 client.close()
-            end_at_once(processes)
+            processes.__exit__()
 
         config.add_cleanup(end)
     return config.stash[_SHARED]
@@ -84,7 +84,7 @@ def mortal_workers(config, workers):
         processes = Processes(0).__enter__()
         client = Client(processes.address, set_as_default=False)
         config.stash[MORTAL] = processes, client
-        config.add_cleanup(lambda: (client.close(), end_at_once(processes)))
+        config.add_cleanup(lambda: (client.close(), processes.__exit__()))
     processes, client = config.stash[MORTAL]
     until = time.monotonic() + 60
     while True:
@@ -113,13 +113,6 @@ def kill(process):
     """Kill a process, and wait until it is dead."""
     process.kill()
     process.wait()
-
-
-def end_at_once(processes):
-    """End all processes: who runs the tests does not wait long for it, and leaves orphans."""
-    for process in [*processes.workers, processes.scheduler]:
-        kill(process)
-    processes.__exit__()
 
 
 # Rows
