@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 # Two processes of one thread each: more would wait for each other on two cores.
 PYTEST := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
+# Where this is set, every process that a test starts compiles the library anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: demo test test-all lint bench docs clean
 
 demo: $(VENV)/.plot
