@@ -67,7 +67,7 @@ def draw(page, kind, shift=0.0):
             place = (
                 box["x"] + (x + shift) * box["width"], box["y"] + (y - shift) * box["height"]
             )  # fmt: skip
-            page.mouse.move(*place, steps=4)
+            page.mouse.move(*place, steps=2)
             if i == 0:
                 page.mouse.down()
         page.mouse.up()
