@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import io
 import json
 import socket
 import struct
@@ -9,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import zipfile
 
 import httpx
 import numpy as np
@@ -293,3 +295,34 @@ def until(condition, seconds=30.0):
     while not condition():
         assert time.monotonic() < patience, "it did not come to be"
         time.sleep(0.01)
+
+
+def taught_service(tmp_path_factory):
+    """A service with learners that no test of a file changes: a fixture of that file."""
+    folder = tmp_path_factory.mktemp("taught")
+    with in_process(folder / "learners", raises=False) as found:
+        names = populate(found)
+        before = kept(found, folder, names)
+        yield found
+        assert kept(found, folder, names) == before
+        assert {
+            state["name"] for state in found.get("/api/learners").json()["learners"]
+        } == set(names)
+
+
+def patient_service(tmp_path_factory):
+    """A service in a process of its own, which must outlive all tests of a file."""
+    with served(tmp_path_factory.mktemp("served") / "learners") as service:
+        with service.client() as http:
+            populate(http)
+        yield service
+        with service.client() as http:
+            assert http.get("/health/ready").json() == {"status": "ready", "damaged": []}
+        assert service.bugs() == []
+
+
+def exported(client, name="toys"):
+    """The parts of an exported learner."""
+    content = client.get(f"/api/learners/{name}/export").content
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return {part: archive.read(part) for part in archive.namelist()}
