@@ -157,10 +157,21 @@ def at_work(live):
         thread.join()
 
 
-def slowly(seconds, before=""):
-    """A program that serves a folder, with learners that take so long for a block."""
+def serving(before="", **limits):
+    """A program that serves a folder, after some lines of its own and with these limits."""
     return f"""
 import sys, time
+{before}
+from imparo.service import Limits, Settings, serve
+from imparo.service.logs import set_up
+set_up("json", "info")
+serve(Settings(sys.argv[1], port=0, limits=Limits(**{limits})))
+"""
+
+
+def slowly(seconds, before=""):
+    """A program that serves a folder, with learners that take so long for a block."""
+    return serving(f"""
 {before}
 from imparo.lifelong.durable import DurableLearner
 learn = DurableLearner.learn
@@ -168,11 +179,7 @@ def slow(self, X, y):
     time.sleep({seconds})
     return learn(self, X, y)
 DurableLearner.learn = slow
-from imparo.service import Settings, serve
-from imparo.service.logs import set_up
-set_up("json", "info")
-serve(Settings(sys.argv[1], port=0))
-"""
+""")
 
 
 def populate(client):

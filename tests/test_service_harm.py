@@ -19,17 +19,19 @@ from imparo.engine.inverse_roots import absorb_rows
 from imparo.journal import decode, encode
 from imparo.service.curves import Curve
 from imparo.service.settings import Limits
-from service_tools import answer_of, connected, flood, frame, in_process, served, upgraded
+from service_tools import (
+    answer_of,
+    connected,
+    flood,
+    frame,
+    in_process,
+    served,
+    serving,
+    upgraded,
+)
 
 ROWS = np.random.default_rng(0).normal(size=(60, 3))
 LABELS = ["mug", "ball", "car"] * 20
-HASTY = """
-import sys
-from imparo.service import Limits, Settings, serve
-from imparo.service.logs import set_up
-set_up("json", "info")
-serve(Settings(sys.argv[1], port=0, limits=Limits({limits})))
-"""
 
 
 @pytest.fixture
@@ -169,7 +171,7 @@ def test_a_right_token_costs_no_try(tmp_path):
 
 
 def test_all_connections_cannot_be_held_by_empty_lines(tmp_path):
-    program = HASTY.format(limits="header_seconds=0.5, body_seconds=0.5")
+    program = serving(header_seconds=0.5, body_seconds=0.5)
     with served(tmp_path / "learners", program=program) as service, connected(service) as bare:
         bare.sendall(b"GET /nothing HTTP/1.1\r\nHost: localhost\r\n\r\n")
         bare.settimeout(5)
@@ -179,7 +181,7 @@ def test_all_connections_cannot_be_held_by_empty_lines(tmp_path):
 
 
 def test_a_socket_stays_open_while_nothing_is_said(tmp_path):
-    program = HASTY.format(limits="header_seconds=0.3, body_seconds=0.3")
+    program = serving(header_seconds=0.3, body_seconds=0.3)
     with served(tmp_path / "learners", program=program) as service:
         with service.client() as http:
             make(http)
@@ -200,7 +202,7 @@ def test_a_socket_stays_open_while_nothing_is_said(tmp_path):
 
 
 def test_who_does_not_read_is_left(tmp_path):
-    program = HASTY.format(limits="header_seconds=30, body_seconds=0.5")
+    program = serving(header_seconds=30, body_seconds=0.5)
     with served(tmp_path / "learners", program=program) as service:
         with service.client() as http:
             make(http, parameters={"penalty": 1.0, "n_inputs": 2000})
@@ -215,7 +217,7 @@ def test_who_does_not_read_is_left(tmp_path):
 
 
 def test_who_does_not_read_pongs_is_left_before_there_are_many(tmp_path):
-    program = HASTY.format(limits="body_seconds=60")
+    program = serving(body_seconds=60)
     with served(tmp_path / "learners", program=program) as service:
         with service.client() as http:
             make(http)
@@ -228,11 +230,14 @@ def test_who_does_not_read_pongs_is_left_before_there_are_many(tmp_path):
 
 @pytest.mark.parametrize(
     ("limits", "size"),
-    [("body_seconds=0.5", 1000), ("body_seconds=60, arriving_bytes=2**20", 2 * 2**20)],
+    [
+        ({"body_seconds": 0.5}, 1000),
+        ({"body_seconds": 60, "arriving_bytes": 2**20}, 2 * 2**20),
+    ],
     ids=["too slow", "too much"],
 )
 def test_a_message_that_does_not_end_is_not_waited_for(tmp_path, limits, size):
-    with served(tmp_path / "learners", program=HASTY.format(limits=limits)) as service:
+    with served(tmp_path / "learners", program=serving(**limits)) as service:
         with service.client() as http:
             make(http)
         with upgraded(service, seconds=10) as bare:  # pings would end it after 40

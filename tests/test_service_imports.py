@@ -161,7 +161,7 @@ def test_nothing_is_left_of_what_was_refused(client, tmp_path):
 def taken_apart(model, folder):
     (folder / "model.imparo").write_bytes(model)
     with safe_open(folder / "model.imparo", "numpy") as file:
-        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
         return json.loads(file.metadata()["imparo"]), arrays
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from imparo.service import Limits
 from imparo.service.replies import POLICY
-from service_tools import answer_of, connected, in_process, patient_service, served
+from service_tools import answer_of, connected, in_process, patient_service, served, serving
 
 patient = pytest.fixture(scope="module")(patient_service)
 
@@ -123,12 +123,7 @@ def test_learners_and_their_memory_have_limits(tmp_path):
 @pytest.fixture(scope="module")
 def hasty(tmp_path_factory):
     """A service that waits a fraction of a second only."""
-    program = (
-        "import sys, imparo.service as s; from imparo.service.logs import set_up;"
-        "set_up('json', 'info');"
-        "s.serve(s.Settings(sys.argv[1], port=0, limits=s.Limits("
-        "header_seconds=0.5, body_seconds=0.5, connections=30)))"
-    )
+    program = serving(header_seconds=0.5, body_seconds=0.5, connections=30)
     folder = tmp_path_factory.mktemp("hasty")
     with served(folder / "learners", program=program) as service:
         yield service

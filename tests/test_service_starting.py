@@ -18,7 +18,7 @@ import websockets.sync.client
 
 from imparo.service import Settings
 from imparo.service.listening import check_certificate, listen
-from service_tools import in_process, served, slowly, until
+from service_tools import in_process, served, serving, slowly, until
 
 
 def make(client, name="toys", **parameters):
@@ -152,8 +152,7 @@ def test_while_learners_are_opened_the_service_answers_and_is_not_ready(tmp_path
     with in_process(folder) as client:
         make(client)
         teach(client)
-    program = """
-import sys, time
+    program = serving("""
 import imparo.service.learners as learners
 warm_up = learners._warm_up
 def slow():
@@ -163,11 +162,7 @@ def slow():
 learners._warm_up = slow
 import imparo.service.running as running
 running._PATIENCE = 0.0
-from imparo.service import Settings, serve
-from imparo.service.logs import set_up
-set_up("json", "info")
-serve(Settings(sys.argv[1], port=0))
-"""
+""")
     process = subprocess.Popen(
         [sys.executable, "-c", program, folder], stderr=subprocess.PIPE, text=True
     )
@@ -190,17 +185,12 @@ serve(Settings(sys.argv[1], port=0))
 
 
 def test_told_to_end_while_opening_it_ends(tmp_path):
-    program = """
-import sys, time
+    program = serving("""
 import imparo.service.learners as learners
 learners._warm_up = lambda: time.sleep(1)
 import imparo.service.running as running
 running._PATIENCE = 0.0
-from imparo.service import Settings, serve
-from imparo.service.logs import set_up
-set_up("json", "info")
-serve(Settings(sys.argv[1], port=0))
-"""
+""")
     process = subprocess.Popen(
         [sys.executable, "-c", program, tmp_path], stderr=subprocess.PIPE, text=True
     )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from imparo.journal import Journal, decode, encode
+from imparo.journal import Journal, decode, encode, folders
 from imparo.service.curves import Curve, FadedMean
 from imparo.service.keys import Keys, Learned
 
@@ -289,8 +289,8 @@ class Album:
 
     @property
     def size(self) -> int:
-        """Bytes on disk."""
-        return self._journal.size
+        """Bytes on disk, also where it has failed and could not be opened again."""
+        return folders.size(self._journal.folder)
 
     def state(self) -> dict[str, Any]:
         """Return all that there is, as a record."""

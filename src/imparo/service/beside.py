@@ -33,13 +33,7 @@ class Beside:
     def __init__(self, folder: Path, name: str, known: Callable[[], set[str] | None]) -> None:
         self._folder, self._name, self._known = folder, name, known
         self._again = 0.0
-        self._open = True
         self.album = open_album(folder)
-
-    @property
-    def size(self) -> int:
-        """Bytes on disk; 0 while the album cannot be opened."""
-        return self.album.size if self._open else 0
 
     def do(self, work: Callable[[], object]) -> bool:
         """Do something to the album, after the learner was changed: that counts, and stays.
@@ -79,12 +73,10 @@ class Beside:
             self._tell("the last pictures and curves were not kept", error)
 
     def _reopen(self) -> None:
-        self._open = False
         with suppress(OSError):  # it has been told
             self.album.close()
         try:
             self.album = open_album(self._folder)
-            self._open = True
             self.reconcile()
         except Exception as error:
             self._tell("pictures and curves could not be opened again", error)

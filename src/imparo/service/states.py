@@ -87,7 +87,7 @@ def _known(live: LiveLearner) -> dict[str, Any]:
     album, learner = live.album, live.learner
     found: dict[str, Any] = {
         "n_seen": live.desk.n_seen, "number": learner.number, "memory": live.desk.memory,
-        "disk": learner.size + live.desk.beside.size, "classes": [], "recoding": None,
+        "disk": learner.size + album.size, "classes": [], "recoding": None,
         "milliseconds": album.lately("milliseconds"), "accuracy": album.lately("accuracy"),
         "error": album.lately("error"),
     }  # fmt: skip
