@@ -21,6 +21,7 @@ from imparo import RandomFeatureClassifier, RandomFeatureRegressor, RandomFeatur
 from imparo.errors import MemoryBudgetError
 from imparo.features import Fourier
 from imparo.kernels import Gaussian, Linear, Spline
+from model_tools import assert_untouched, values
 
 RULES = {
     "pairs": {"sigma": 1.0},
@@ -54,16 +55,6 @@ def rows_for(rule, X):
 
 def outputs_for(make, y):
     return y if make is RandomFeatureRegressor else np.where(y > 0.5, "much", "few")
-
-
-def values(model, X):
-    """Return what the model computes, before classes are told from it."""
-    return getattr(model, "decision_function", model.predict)(X)
-
-
-def assert_untouched(model, before):
-    assert vars(model).keys() == before.keys()
-    assert all(vars(model)[key] is before[key] for key in before)
 
 
 def assert_close_models(one, other, rtol=1e-8):
